@@ -1,0 +1,353 @@
+// The JSON form of a plan, field by field. What a field means and may hold is here; whether the
+// parts fit together is in references.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "plan/plan.h"
+#include "plan/reader.h"
+#include "plan/references.h"
+
+namespace preval {
+namespace {
+
+constexpr int kPlanFormat = 1;
+
+const std::vector<std::string> kMetrics{"accuracy",     "agreement", "ece10",
+                                        "ece_after_50", "brier",     "nll"};
+const std::vector<std::string> kBackendKinds{"llamacpp", "vllm",      "sglang",   "openai-chat",
+                                             "ollama",   "systemone", "simulated"};
+const std::vector<std::string> kPlaceholders{"port",  "checkpoint", "root",   "context",
+                                             "slots", "kv_cache",   "threads"};
+
+void refuse(const ObjectReader& in, std::initializer_list<std::string_view> keys,
+            const std::string& reason) {
+  for (const auto key : keys) {
+    if (in.has(key)) in.fail(key, reason, "leave it out");
+  }
+}
+
+void check_bound(const ObjectReader& in, const Hypothesis& hypothesis) {
+  const bool more_is_better = hypothesis.metric == "accuracy" || hypothesis.metric == "agreement";
+  const auto* needed = more_is_better ? "at_least" : "at_most";
+  const auto* wrong = more_is_better ? "at_most" : "at_least";
+  refuse(in, {wrong},
+         fmt::format("a bound on {} is claimed with \"{}\"", hypothesis.metric, needed));
+  if (!in.has(needed)) {
+    in.fail(needed, fmt::format("a bound on {} needs \"{}\"", hypothesis.metric, needed));
+  }
+  const std::size_t arms = hypothesis.metric == "agreement" ? 2 : 1;
+  if (hypothesis.arms.size() != arms) {
+    in.fail("arms", fmt::format("a bound on {} is about {} arm(s), found {}", hypothesis.metric,
+                                arms, hypothesis.arms.size()));
+  }
+}
+
+void check_comparison(const ObjectReader& in, const Hypothesis& hypothesis) {
+  if (hypothesis.metric == "agreement") {
+    in.fail("kind",
+            fmt::format("agreement has no {}: it is already about two arms", hypothesis.kind),
+            "claim a bound: \"kind\": \"bound\" with \"at_least\"");
+  }
+  refuse(in, {"at_least", "at_most"}, "belongs to hypotheses of kind bound");
+  if (hypothesis.kind == "difference") {
+    refuse(in, {"margin"}, "belongs to hypotheses of kind equivalence");
+    if (!in.has("direction")) in.fail("direction", "a difference needs its direction");
+  } else {
+    refuse(in, {"direction"}, "belongs to hypotheses of kind difference");
+  }
+}
+
+Hypothesis read_hypothesis(ObjectReader& in) {
+  Hypothesis hypothesis;
+  hypothesis.id = in.identifier("id");
+  hypothesis.statement = in.text("statement");
+  hypothesis.metric = in.word("metric", kMetrics);
+  hypothesis.kind = in.word("kind", {"difference", "equivalence", "bound"});
+  hypothesis.arms = in.texts("arms", 1);
+  hypothesis.dataset = in.text("dataset");
+  hypothesis.subsets = in.texts_or("subsets", {});
+  hypothesis.direction = in.word_or("direction", "", {"greater", "less"});
+  hypothesis.margin = in.number_if("margin", any_positive);
+  hypothesis.at_least = in.number_if("at_least", share);
+  hypothesis.at_most = in.number_if("at_most", not_negative);
+  hypothesis.confirmatory = in.flag("confirmatory");
+  in.finish();
+  if (hypothesis.arms.size() > 2) in.fail("arms", "at most two arms can be compared");
+  if (hypothesis.kind == "bound") {
+    refuse(in, {"direction", "margin"}, "belongs to other kinds of hypotheses");
+    check_bound(in, hypothesis);
+  } else {
+    check_comparison(in, hypothesis);
+  }
+  return hypothesis;
+}
+
+Pass read_pass(ObjectReader& in) {
+  Pass pass;
+  pass.records = in.integer("records", not_negative);
+  pass.concurrency = in.integer_or("concurrency", 1, at_least_one);
+  return pass;
+}
+
+DatasetGroup read_group(ObjectReader& in) {
+  DatasetGroup group;
+  group.id = in.identifier("id");
+  group.title = in.text("title");
+  group.scoring =
+      in.one_of("scoring", {ScoringProfile::suite, ScoringProfile::tasks, ScoringProfile::own});
+  group.data = in.relative_path("data");
+  group.manifest = in.relative_path("manifest");
+  group.manifest_sha256 = in.digest("manifest_sha256");
+  group.variants = in.texts_or("variants", {"none"});
+  in.object_if("smoke", [&](ObjectReader& pass) { group.smoke = read_pass(pass); });
+  in.object_if("latency", [&](ObjectReader& pass) { group.latency = read_pass(pass); });
+  in.objects("subsets", 1, [&](ObjectReader& subset) {
+    Subset read;
+    read.id = subset.identifier("id");
+    read.type =
+        subset.one_of("type", {QuestionType::noul, QuestionType::choice, QuestionType::score});
+    read.sha256 = subset.digest("sha256");
+    read.records = subset.integer("records", at_least_one);
+    read.families = subset.integer("families", at_least_one);
+    subset.finish();
+    if (read.families > read.records) subset.fail("families", "more families than records");
+    group.subsets.push_back(std::move(read));
+  });
+  in.finish();
+  std::set<std::string> seen;
+  for (const std::string& variant : group.variants) {
+    const std::vector<std::string> allowed{"none", "reversed"};
+    if (std::find(allowed.begin(), allowed.end(), variant) == allowed.end()) {
+      in.fail("variants",
+              fmt::format("unknown value \"{}\"{}", variant, did_you_mean(variant, allowed)),
+              "allowed here: none, reversed");
+    }
+    if (!seen.insert(variant).second) in.fail("variants", fmt::format("\"{}\" twice", variant));
+  }
+  if (!seen.contains("none")) {
+    in.fail("variants", "\"none\" must be among them: accuracy is scored on it");
+  }
+  return group;
+}
+
+PromptSpec read_prompt(ObjectReader& in) {
+  PromptSpec prompt;
+  prompt.file = in.relative_path("file");
+  prompt.sha256 = in.digest("sha256");
+  prompt.reasoning = in.flag_or("reasoning", false);
+  prompt.state_ascii = in.word_or("state", "ascii", {"ascii", "utf-8"}) == "ascii";
+  return prompt;
+}
+
+Checkpoint read_checkpoint(ObjectReader& in) {
+  Checkpoint checkpoint;
+  checkpoint.id = in.identifier("id");
+  checkpoint.name = in.text("name");
+  checkpoint.revision = in.text("revision");
+  checkpoint.weights_dtype = in.text("weights_dtype");
+  checkpoint.license = in.text("license");
+  checkpoint.chat_template =
+      in.one_of_or("template", Template::chat, {Template::chat, Template::none});
+  bool all_sizes_known = true;
+  in.objects("files", 0, [&](ObjectReader& file) {
+    CheckpointFile read;
+    read.name = file.relative_path("name");
+    read.sha256 = file.digest("sha256");
+    read.bytes = file.integer_or<std::int64_t>("bytes", 0, at_least_one);
+    file.finish();
+    if (read.name.find("..") != std::string::npos) file.fail("name", "must not hold \"..\"");
+    for (const CheckpointFile& other : checkpoint.files) {
+      if (other.name == read.name) file.fail("name", fmt::format("file \"{}\" twice", read.name));
+    }
+    all_sizes_known = all_sizes_known && read.bytes > 0;
+    checkpoint.bytes += read.bytes;
+    checkpoint.files.push_back(std::move(read));
+  });
+  if (!all_sizes_known) checkpoint.bytes = 0;
+  in.object_if("terms", [&](ObjectReader& terms) {
+    checkpoint.terms_id = terms.identifier("id");
+    checkpoint.terms_url = terms.text("url");
+  });
+  return checkpoint;
+}
+
+/// Placeholders are checked here and not only when the server is started, because then the plan is
+/// locked and the machine may cost money.
+void check_placeholders(const ObjectReader& in, std::string_view key,
+                        const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    for (std::size_t at = 0; at < word.size(); ++at) {
+      if (word[at] != '{' && word[at] != '}') continue;
+      if (at + 1 < word.size() && word[at + 1] == word[at]) {
+        ++at;  // a doubled brace stands for itself
+        continue;
+      }
+      const std::size_t end = word.find('}', at);
+      if (word[at] == '}' || end == std::string::npos) {
+        in.fail(key, fmt::format("\"{}\" holds a single brace", word),
+                "write {{ or }} for a brace");
+      }
+      const std::string name = word.substr(at + 1, end - at - 1);
+      if (std::find(kPlaceholders.begin(), kPlaceholders.end(), name) == kPlaceholders.end()) {
+        in.fail(
+            key,
+            fmt::format("unknown placeholder {{{}}}{}", name, did_you_mean(name, kPlaceholders)),
+            "known: " + join(kPlaceholders, ", "));
+      }
+      at = end;
+    }
+  }
+}
+
+ServerCommand read_server(ObjectReader& in) {
+  ServerCommand server;
+  server.command = in.texts("command", 1);
+  server.version_command = in.texts_or("version_command", {});
+  in.finish();
+  check_placeholders(in, "command", server.command);
+  check_placeholders(in, "version_command", server.version_command);
+  const bool says_port =
+      std::any_of(server.command.begin(), server.command.end(),
+                  [](const auto& word) { return word.find("{port}") != std::string::npos; });
+  if (!says_port) {
+    in.fail("command", "{port} is missing: the server would listen where nobody asks");
+  }
+  return server;
+}
+
+Timeouts read_timeouts(ObjectReader& in) {
+  Timeouts timeouts;
+  timeouts.connect_s = in.number_or("connect_s", timeouts.connect_s, any_positive);
+  timeouts.first_byte_s = in.number_or("first_byte_s", timeouts.first_byte_s, any_positive);
+  timeouts.total_s = in.number_or("total_s", timeouts.total_s, any_positive);
+  return timeouts;
+}
+
+Simulation read_simulation(ObjectReader& in) {
+  Simulation simulation;
+  simulation.accuracy = in.number_or("accuracy", simulation.accuracy, share);
+  simulation.sharpness = in.number_or("sharpness", simulation.sharpness, any_positive);
+  simulation.missing = in.number_or("missing", simulation.missing, share);
+  simulation.seed = in.integer_or<std::uint64_t>("seed", simulation.seed, not_negative);
+  return simulation;
+}
+
+void check_backend(const ObjectReader& in, const BackendSpec& backend) {
+  const bool top_k = backend.read == ReadMode::top_k || backend.read == ReadMode::text_top_k;
+  if (top_k && backend.k == 0) {
+    in.fail("k", fmt::format("{} reads need k, the number of log-probabilities asked for",
+                             to_text(backend.read)));
+  }
+  if (!top_k) refuse(in, {"k"}, fmt::format("{} reads have no k", to_text(backend.read)));
+  if (backend.kind == "simulated") {
+    refuse(in, {"server", "url"}, "a simulated backend has no server");
+    return;
+  }
+  refuse(in, {"simulation"}, "belongs to backends of kind simulated");
+  if (backend.server && !backend.url.empty()) {
+    in.fail("url", "a backend is either started (\"server\") or found (\"url\"), not both");
+  }
+  if (!backend.server && backend.url.empty()) {
+    in.fail("server", "a backend needs \"server\" (preval starts it) or \"url\" (it runs already)");
+  }
+  const bool http = backend.url.starts_with("http://") || backend.url.starts_with("https://");
+  if (!backend.url.empty() && !http) in.fail("url", "must begin with http:// or https://");
+}
+
+BackendSpec read_backend(ObjectReader& in) {
+  BackendSpec backend;
+  backend.id = in.identifier("id");
+  backend.kind = in.word("kind", kBackendKinds);
+  backend.read =
+      in.one_of("read", {ReadMode::exact, ReadMode::top_k, ReadMode::text_top_k, ReadMode::native});
+  backend.k = in.integer_or("k", 0, at_least_one);
+  backend.raw_probs = in.integer_or("raw_probs", backend.raw_probs, at_least_one);
+  in.object_if("server", [&](ObjectReader& server) { backend.server = read_server(server); });
+  backend.url = in.text_or("url", "");
+  backend.key_env = in.text_or("key_env", "");
+  backend.model = in.text_or("model", "");
+  backend.kv_cache = in.text_or("kv_cache", "");
+  backend.context = in.integer_or("context", backend.context, at_least_one);
+  backend.slots = in.integer_or("slots", backend.slots, at_least_one);
+  backend.threads = in.integer_or("threads", backend.threads, not_negative);
+  backend.concurrency = in.integer_or("concurrency", backend.concurrency, at_least_one);
+  in.object_if("timeouts", [&](ObjectReader& limits) { backend.timeouts = read_timeouts(limits); });
+  backend.attempts = in.integer_or("attempts", backend.attempts, at_least_one);
+  backend.breaker = in.integer_or("breaker", backend.breaker, at_least_one);
+  in.object_if("price", [&](ObjectReader& price) {
+    backend.usd_per_hour = price.number_if("usd_per_hour", not_negative);
+    backend.usd_per_million_input_tokens =
+        price.number_if("usd_per_million_input_tokens", not_negative);
+  });
+  in.object_if("simulation", [&](ObjectReader& how) { backend.simulation = read_simulation(how); });
+  in.finish();
+  check_backend(in, backend);
+  return backend;
+}
+
+Arm read_arm(ObjectReader& in) {
+  Arm arm;
+  arm.id = in.identifier("id");
+  arm.checkpoint = in.text("checkpoint");
+  arm.backend = in.text("backend");
+  arm.confirmatory = in.flag("confirmatory");
+  arm.fallback_group = in.text_or("fallback_group", "");
+  arm.boot_limit_s = in.number_or("boot_limit_s", arm.boot_limit_s, any_positive);
+  return arm;
+}
+
+CalibrationSpec read_calibration(ObjectReader& in) {
+  CalibrationSpec calibration;
+  calibration.suite_bins = in.integer_or("suite_bins", calibration.suite_bins, at_least_one);
+  calibration.task_bins = in.integer_or("task_bins", calibration.task_bins, at_least_one);
+  calibration.split_seed =
+      in.integer_or<std::uint64_t>("split_seed", calibration.split_seed, not_negative);
+  calibration.splits = in.integer_or("splits", calibration.splits, at_least_one);
+  calibration.labels = in.integer_or("labels", calibration.labels, at_least_one);
+  return calibration;
+}
+
+}  // namespace
+
+Plan parse_plan(const Json& json, const std::string& where) {
+  ObjectReader in(json, where);
+  Plan plan;
+  const int format = in.integer("preval_plan", not_negative);
+  if (in.has("preval_plan") && format != kPlanFormat) {
+    in.fail("preval_plan", fmt::format("plan format {} is not known", format),
+            fmt::format("this preval reads plan format {}", kPlanFormat));
+  }
+  plan.name = in.identifier("name");
+  plan.version = in.text("version");
+  plan.description = in.text_or("description", "");
+  plan.authors = in.texts("authors", 1);
+  in.objects("hypotheses", 0,
+             [&](auto& item) { plan.hypotheses.push_back(read_hypothesis(item)); });
+  in.objects("datasets", 1, [&](auto& item) { plan.datasets.push_back(read_group(item)); });
+  in.object("prompt", [&](auto& item) { plan.prompt = read_prompt(item); });
+  in.objects("checkpoints", 1,
+             [&](auto& item) { plan.checkpoints.push_back(read_checkpoint(item)); });
+  in.objects("backends", 1, [&](auto& item) { plan.backends.push_back(read_backend(item)); });
+  in.objects("arms", 1, [&](auto& item) { plan.arms.push_back(read_arm(item)); });
+  plan.repeats = in.integer_or("repeats", plan.repeats, at_least_one);
+  in.object_if("calibration", [&](auto& item) { plan.calibration = read_calibration(item); });
+  plan.margins = in.numbers_or("margins", any_positive, kMetrics);
+  in.object_if("budget", [&](auto& item) {
+    plan.budget_usd = item.number_if("usd", not_negative);
+    plan.budget_hours = item.number_if("hours", not_negative);
+  });
+  in.object_if("published", [&](auto& item) {
+    PublishedSpec published;
+    published.file = item.relative_path("file");
+    published.sha256 = item.digest("sha256");
+    plan.published = std::move(published);
+  });
+  in.finish();
+  check_references(plan, where);
+  return plan;
+}
+
+}  // namespace preval
