@@ -1,0 +1,102 @@
+#pragma once
+// What a server protocol has to know, and nothing else: how to put a prompt into token ids, how to
+// ask for label log-probabilities, and how to understand a reply or name what is wrong with it.
+//
+// A protocol never does I/O. It is a Dialogue: it says the next request, gets the reply, and ends
+// with a result or a Failure. So every protocol is tested and fuzzed with literals, replayed from a
+// transcript, and driven by one scheduler, N dialogues in flight on one thread.
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backend/transport.h"
+#include "plan/plan.h"
+#include "read/distribution.h"
+#include "read/labels.h"
+#include "read/prompt.h"
+
+namespace preval {
+
+/// Why there is no result. Classes are names that tests, SQL and people use: connect_failed, reset,
+/// timeout, partial_body, too_large, transport_error, http_error, invalid_json, duplicate_key,
+/// no_logprobs, missing_label, logprob_sentinel, not_finite, no_label, prompt_mismatch, truncated,
+/// cached_prompt, label_tokens, context_exceeded, identity_changed, server_nan, unexpected_reply.
+struct Failure {
+  std::string error_class, message;
+  long http_status = 0;
+  std::string body;     ///< what was received, for the digest and its first 500 bytes
+  bool retry = false;   ///< worth asking again (the scheduler decides when and how often)
+  bool server = false;  ///< counts towards the circuit breaker
+};
+
+/// A dialogue's next move.
+template <class Result>
+using Step = std::variant<HttpRequest, Result, Failure>;
+
+template <class Result>
+class Dialogue {
+ public:
+  virtual ~Dialogue() = default;
+  virtual Step<Result> begin() = 0;
+  virtual Step<Result> reply(const HttpReply& reply) = 0;
+};
+
+/// What is asked: one variant of one record, once.
+struct Item {
+  const Record* record = nullptr;
+  const Prompt* prompt = nullptr;
+  std::string_view variant = "none";
+  int repeat = 0;
+};
+
+/// A prompt as the server's tokens. Empty for protocols that send text or the record itself.
+struct TokenPrompt {
+  std::vector<TokenId> tokens;  ///< template, messages and lead
+  std::vector<TokenId> labels;  ///< in the order of prompt.labels
+};
+
+/// A read as the protocol understood it, before anybody has judged it.
+struct Answer {
+  Distribution distribution;
+  int prompt_tokens = 0;  ///< as counted by the server, or by us
+  int requests = 0;       ///< exchanges that the read took
+  double latency_ms = 0;  ///< sum over its exchanges
+  std::string model;      ///< what the reply says it came from; empty when it does not
+};
+
+/// Who answers. Part of every prediction's key.
+struct Identity {
+  Json facts = Json::object();  ///< engine, version, model, … as the server tells them
+};
+
+/// One thing that was tried before the run, and what came of it.
+struct Finding {
+  std::string capability;  ///< "exact read", "repeats", "context", …
+  bool ok = false;
+  std::string verdict, evidence;  ///< one line each
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::unique_ptr<Dialogue<Identity>> identify() const = 0;
+  /// Tries what the plan relies on, on the given item.
+  virtual std::unique_ptr<Dialogue<std::vector<Finding>>> preflight(const Item& item) const = 0;
+  virtual std::unique_ptr<Dialogue<TokenPrompt>> tokenise(const Item& item) const = 0;
+  virtual std::unique_ptr<Dialogue<Answer>> read(const Item& item,
+                                                 const TokenPrompt& prompt) const = 0;
+  /// The request that is answered with 200 as soon as the server serves.
+  virtual HttpRequest health() const = 0;
+};
+
+/// The protocol of `spec.kind`. Throws usage for a kind that this build does not know, naming those
+/// it does, and for a read mode that the kind cannot do.
+std::unique_ptr<Backend> make_backend(const BackendSpec& spec, const Checkpoint& checkpoint,
+                                      const PromptSpec& prompt);
+
+/// Failure of a reply that is not a 200 with a body, by the retry table; nothing when it is one.
+std::optional<Failure> transport_failure(const HttpReply& reply);
+
+}  // namespace preval

@@ -1,0 +1,24 @@
+#include "backend/dialogue.h"
+
+#include "base/error.h"
+
+namespace preval {
+
+Failure unusable(std::string_view error_class, std::string message, const HttpReply& reply) {
+  Failure failure;
+  failure.error_class = error_class;
+  failure.message = std::move(message);
+  failure.http_status = reply.status;
+  failure.body = reply.body;
+  return failure;
+}
+
+std::variant<Json, Failure> json_of(const HttpReply& reply) {
+  try {
+    return parse_json(reply.body, "reply");
+  } catch (const Error& error) {
+    return unusable("invalid_json", error.what(), reply);
+  }
+}
+
+}  // namespace preval

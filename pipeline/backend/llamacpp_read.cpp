@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "backend/dialogue.h"
+#include "backend/llamacpp.h"
+#include "backend/llamacpp_completion.h"
+
+namespace preval {
+
+namespace {
+
+constexpr int kEnlarge = 8;  // how much more is asked for when no label is among the best tokens
+
+/// How far a restricted read may be from the raw read of the same prompt, relatively, before the
+/// whole vocabulary decides: float32 logits with the bias on them are good to about 1e-5.
+constexpr double kAgreement = 1e-4;
+
+/// What both kinds of reads share: accepting replies and keeping account.
+template <class Self>
+class Read : public Scripted<Self, Answer> {
+ protected:
+  Read(const LlamaCpp& backend, const TokenPrompt& prompt) : backend_(backend), prompt_(prompt) {}
+
+  Step<Answer> ask_raw(int n_probs, typename Scripted<Self, Answer>::Understand next) {
+    n_probs_ = n_probs;
+    return this->ask({"POST", "/completion", raw_read_body(prompt_.tokens, n_probs, generate_)},
+                     next);
+  }
+
+  /// A usable reply, or what is wrong with it.
+  std::variant<Completion, Failure> accept(const HttpReply& reply) {
+    answer_.latency_ms += reply.total_ms;
+    ++answer_.requests;
+    auto read = read_completion(reply);
+    auto* completion = std::get_if<Completion>(&read);
+    if (completion == nullptr) return read;
+    if (auto problem = completion_problem(*completion, prompt_.tokens.size(), reply))
+      return *problem;
+    const std::string& expected = backend_.learned().model;
+    if (!expected.empty() && !completion->model.empty() && completion->model != expected) {
+      return unusable("identity_changed",
+                      fmt::format("answered by {}, where {} was serving",
+                                  model_file(completion->model), model_file(expected)),
+                      reply);
+    }
+    answer_.model = model_file(completion->model);
+    answer_.prompt_tokens = static_cast<int>(completion->evaluated);
+    return read;
+  }
+
+  /// Whether a read without log-probabilities is worth asking once more with a label generated.
+  bool try_with_label(const Failure& failure) {
+    if (failure.error_class != "no_logprobs" || generate_) return false;
+    generate_ = prompt_.labels.front();
+    return true;
+  }
+
+  const LlamaCpp& backend_;
+  TokenPrompt prompt_;
+  Answer answer_;
+  int n_probs_ = 0;
+
+ private:
+  std::optional<TokenId> generate_;
+};
+
+class TopKRead final : public Read<TopKRead> {
+ public:
+  TopKRead(const LlamaCpp& backend, const TokenPrompt& prompt) : Read(backend, prompt) {}
+
+  Step<Answer> begin() override { return ask_raw(backend_.spec().k, &TopKRead::on_raw); }
+
+ private:
+  Step<Answer> on_raw(const HttpReply& reply) {
+    auto read = accept(reply);
+    if (auto* failure = std::get_if<Failure>(&read)) {
+      if (try_with_label(*failure)) return ask_raw(n_probs_, &TopKRead::on_raw);
+      return *failure;
+    }
+    const std::vector<TokenLogprob>& top = std::get<Completion>(read).top;
+    if (static_cast<int>(top.size()) != n_probs_) {
+      return unusable("unexpected_reply",
+                      fmt::format("{} log-probabilities asked for, {} came", n_probs_, top.size()),
+                      reply);
+    }
+    const auto sentinel = std::find_if(top.begin(), top.end(), [](const TokenLogprob& entry) {
+      return is_sentinel(entry.logprob);
+    });
+    if (sentinel != top.end()) {
+      return unusable("logprob_sentinel",
+                      fmt::format("token {}: {}", sentinel->id, sentinel->logprob), reply);
+    }
+    answer_.distribution = read_top_k(top, prompt_.labels);
+    if (answer_.distribution.labels_returned == 0) {
+      return unusable("no_label", fmt::format("no label among the {} best tokens", n_probs_),
+                      reply);
+    }
+    return std::move(answer_);
+  }
+};
+
+class ExactRead final : public Read<ExactRead> {
+ public:
+  ExactRead(const LlamaCpp& backend, const TokenPrompt& prompt, int n_probs)
+      : Read(backend, prompt), first_(n_probs) {}
+
+  Step<Answer> begin() override { return ask_raw(first_, &ExactRead::on_raw); }
+
+ private:
+  Step<Answer> on_raw(const HttpReply& reply) {
+    auto read = accept(reply);
+    if (auto* failure = std::get_if<Failure>(&read)) {
+      if (try_with_label(*failure)) return ask_raw(n_probs_, &ExactRead::on_raw);
+      return *failure;
+    }
+    Completion& completion = std::get<Completion>(read);
+    const bool whole = static_cast<int>(completion.top.size()) < n_probs_;
+    const bool sentinel = take(std::move(completion.top));
+    const auto absent = std::find(logprobs_.begin(), logprobs_.end(), std::nullopt);
+    if (absent == logprobs_.end()) return finish();
+    if (whole || n_probs_ >= kWholeVocabulary) {
+      const TokenId label = prompt_.labels[static_cast<std::size_t>(absent - logprobs_.begin())];
+      if (sentinel)
+        return unusable("logprob_sentinel", fmt::format("label token {}", label), reply);
+      return unusable("missing_label", fmt::format("token {} is not in the vocabulary", label),
+                      reply);
+    }
+    if (!anchor())
+      return ask_raw(std::min(n_probs_ * kEnlarge, kWholeVocabulary), &ExactRead::on_raw);
+    return ask({"POST", "/completion", restricted_read_body(prompt_.tokens, prompt_.labels)},
+               &ExactRead::on_restricted);
+  }
+
+  Step<Answer> on_restricted(const HttpReply& reply) {
+    auto read = accept(reply);
+    if (auto* failure = std::get_if<Failure>(&read)) return *failure;
+    const Completion& completion = std::get<Completion>(read);
+    if (!completion.probabilities) {
+      return unusable("no_logprobs", "a restricted read without probabilities", reply);
+    }
+    if (!complete(completion.top)) return ask_raw(kWholeVocabulary, &ExactRead::on_raw);
+    return finish();
+  }
+
+  /// Sorts a raw reply into labels and the rest. Sentinels are dropped: to the server they are
+  /// zeros, and an exact read wants to know how much above zero. Returns whether a label was one.
+  bool take(std::vector<TokenLogprob> top) {
+    logprobs_.assign(prompt_.labels.size(), std::nullopt);
+    bool sentinel = false;
+    top_.clear();
+    for (const TokenLogprob& entry : top) {
+      const auto label = std::find(prompt_.labels.begin(), prompt_.labels.end(), entry.id);
+      const bool is_label = label != prompt_.labels.end();
+      if (is_sentinel(entry.logprob)) {
+        sentinel = sentinel || is_label;
+        continue;
+      }
+      top_.push_back(entry);
+      if (is_label)
+        logprobs_[static_cast<std::size_t>(label - prompt_.labels.begin())] = entry.logprob;
+    }
+    return sentinel;
+  }
+
+  /// The best label that the raw read has shown.
+  std::optional<std::size_t> anchor() const {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < logprobs_.size(); ++i) {
+      if (logprobs_[i] && (!best || *logprobs_[i] > *logprobs_[*best])) best = i;
+    }
+    return best;
+  }
+
+  /// Fills in what the raw read lacks: lp_j = lp_i + ln(p_j / p_i). False when the restricted read
+  /// cannot be believed: a label without a probability, a rest for tokens that are no labels, or a
+  /// contradiction to the raw read.
+  bool complete(const std::vector<TokenLogprob>& restricted) {
+    std::vector<double> probabilities(prompt_.labels.size(), 0);
+    double sum = 0;
+    for (const TokenLogprob& entry : restricted) {
+      const auto label = std::find(prompt_.labels.begin(), prompt_.labels.end(), entry.id);
+      if (label == prompt_.labels.end()) continue;
+      probabilities[static_cast<std::size_t>(label - prompt_.labels.begin())] = entry.logprob;
+      sum += entry.logprob;
+    }
+    const std::size_t best = *anchor();
+    if (std::abs(sum - 1) > kAgreement || !(probabilities[best] > 0)) return false;
+    const double lowest =
+        std::min_element(top_.begin(), top_.end(), [](const auto& a, const auto& b) {
+          return a.logprob < b.logprob;
+        })->logprob;
+    std::vector<std::optional<double>> all = logprobs_;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!(probabilities[i] > 0)) return false;
+      const double derived = *logprobs_[best] + std::log(probabilities[i] / probabilities[best]);
+      if (all[i] ? std::abs(derived - *all[i]) > kAgreement : derived > lowest + kAgreement)
+        return false;
+      if (!all[i]) all[i] = derived;
+    }
+    logprobs_ = std::move(all);
+    return true;
+  }
+
+  Step<Answer> finish() {
+    std::vector<double> logprobs;
+    for (const std::optional<double>& logprob : logprobs_) logprobs.push_back(*logprob);
+    answer_.distribution = read_exact(logprobs, top_, prompt_.labels);
+    return std::move(answer_);
+  }
+
+  int first_;
+  std::vector<std::optional<double>> logprobs_;  // of the labels
+  std::vector<TokenLogprob> top_;                // of the last raw read
+};
+
+}  // namespace
+
+std::unique_ptr<Dialogue<Answer>> LlamaCpp::read(const Item&, const TokenPrompt& prompt) const {
+  if (spec_.read == ReadMode::top_k) return std::make_unique<TopKRead>(*this, prompt);
+  return std::make_unique<ExactRead>(*this, prompt, spec_.raw_probs);
+}
+
+std::unique_ptr<Dialogue<Answer>> LlamaCpp::read_whole_vocabulary(const TokenPrompt& prompt) const {
+  return std::make_unique<ExactRead>(*this, prompt, kWholeVocabulary);
+}
+
+}  // namespace preval

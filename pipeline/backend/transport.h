@@ -1,0 +1,63 @@
+#pragma once
+// The HTTP seam. Protocols say what to ask and understand what comes back; everything about
+// sockets, time limits and half-received bodies is here, once.
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace preval {
+
+struct HttpRequest {
+  std::string method = "POST";
+  std::string path;  ///< "/completion"
+  std::string body;  ///< JSON, or empty
+};
+
+/// How an exchange ended below HTTP.
+enum class TransportStatus { ok, connect_failed, reset, timeout, partial_body, too_large, other };
+std::string_view to_text(TransportStatus value);
+
+struct HttpReply {
+  TransportStatus transport = TransportStatus::ok;
+  std::string transport_message;  ///< libcurl's words when not ok
+  long status = 0;                ///< HTTP status; 0 when there is none
+  std::string body;
+  std::string content_type, retry_after, retry_after_ms;
+  double total_ms = 0;  ///< request sent → last byte
+};
+
+/// Where requests go.
+struct Endpoint {
+  std::string base_url;    ///< "http://127.0.0.1:8080", no trailing slash
+  std::string bearer_key;  ///< sent to this host only, never followed across redirects
+  Timeouts timeouts;
+};
+
+/// Exchanges in flight on one thread. Callbacks run inside wait(), never inside start().
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  using Done = std::function<void(HttpReply)>;
+  virtual void start(const Endpoint& endpoint, HttpRequest request, Done done) = 0;
+  /// Waits until something ended or the time is over; runs the callbacks of what ended.
+  virtual void wait(std::chrono::milliseconds at_most) = 0;
+  virtual std::size_t in_flight() const = 0;
+};
+
+/// Largest body accepted unless said otherwise: ten times a full-vocabulary reply of 262k tokens.
+inline constexpr std::size_t kLargestBody = std::size_t{256} << 20;
+
+/// libcurl's multi interface: keep-alive (connections idle for 4 s are not used again), no
+/// redirects, no proxies from the environment for loopback addresses, gzip accepted, bodies of at
+/// most `body_limit` bytes. A reset before the first byte on a reused connection is tried once more
+/// on a fresh one, by libcurl itself.
+std::unique_ptr<Transport> make_curl_transport(std::size_t body_limit = kLargestBody);
+
+/// One exchange, waited for. For boot polls and preflight.
+HttpReply exchange(Transport& transport, const Endpoint& endpoint, HttpRequest request);
+
+}  // namespace preval
