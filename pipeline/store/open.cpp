@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "base/error.h"
+#include "schema_sql.h"
+#include "store/store.h"
+#include "views_sql.h"
+
+namespace preval {
+
+namespace {
+
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+constexpr std::size_t kHeaderBytes = 100;
+
+std::uint64_t big_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
+  return value;
+}
+
+enum class FileState { absent, empty, database };
+
+/// Looks at the file's own first bytes before SQLite does, so that a stranger's file is never written.
+FileState look_at(const std::filesystem::path& path) {
+  std::error_code problem;
+  const std::filesystem::file_status status = std::filesystem::status(path, problem);
+  if (!std::filesystem::exists(status)) return FileState::absent;
+  if (std::filesystem::is_directory(status)) {
+    throw Error(ErrorKind::usage, fmt::format("{} is a folder, no store", path.string()));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw Error(ErrorKind::io, fmt::format("{} cannot be opened", path.string()), "may you read it?");
+  }
+  std::string header(kHeaderBytes, '\0');
+  file.read(header.data(), static_cast<std::streamsize>(header.size()));
+  header.resize(static_cast<std::size_t>(file.gcount()));
+  if (header.empty()) return FileState::empty;
+  if (header.size() < kHeaderBytes || !header.starts_with(kMagic)) {
+    throw Error(ErrorKind::usage, fmt::format("{} is no SQLite file: left as it is", path.string()),
+                "--db names another store");
+  }
+  // Without a log beside it a file has exactly the pages that its header counts.
+  const std::uint64_t page_size = big_endian(std::string_view(header).substr(16, 2));
+  const std::uint64_t pages = big_endian(std::string_view(header).substr(28, 4));
+  const std::uint64_t expected = pages * (page_size == 1 ? 65536 : page_size);
+  const std::uint64_t size = std::filesystem::file_size(path, problem);
+  const bool has_log = std::filesystem::exists(path.string() + "-wal", problem) ||
+                       std::filesystem::exists(path.string() + "-journal", problem);
+  if (!has_log && size < expected) {
+    throw Error(ErrorKind::drift,
+                fmt::format("{} is torn: {} bytes, its header counts {}", path.string(), size, expected),
+                "restore a copy of it; what it lacks cannot be read back");
+  }
+  return FileState::database;
+}
+
+bool holds_nothing(Db& db) { return query_integer(db, "SELECT count(*) FROM sqlite_master") == 0; }
+
+void create_schema(Db& db) {
+  Tx tx(db);
+  db.exec(embedded::schema_sql);
+  db.exec(embedded::views_sql);
+  db.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId,
+                      kSchemaVersion));
+  tx.commit();
+}
+
+void check_is_ours(Db& db) {
+  const std::string name = db.path().string();
+  if (query_integer(db, "PRAGMA application_id") != kApplicationId) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is an SQLite file of another program: left as it is", name),
+                "--db names another store");
+  }
+  const std::int64_t version = query_integer(db, "PRAGMA user_version");
+  if (version > kSchemaVersion) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} has schema version {}, this preval knows {}", name, version, kSchemaVersion),
+                "a newer preval wrote it: use that one");
+  }
+  if (version < kSchemaVersion) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} has schema version {}, this preval writes {}", name, version, kSchemaVersion),
+                "start a new store with --db, or use the preval that wrote this one");
+  }
+}
+
+/// A new file whose tables could not be written (a full disk) is not left behind.
+Db create_store(const std::filesystem::path& path, bool is_new) {
+  try {
+    Db db(path, Db::Mode::create);
+    db.log_ahead();
+    create_schema(db);
+    return db;
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (is_new) {
+      for (const char* ending : {"", "-wal", "-shm", "-journal"}) {
+        std::filesystem::remove(path.string() + ending, ignored);
+      }
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+Db open_store(const std::filesystem::path& path, Db::Mode mode) {
+  const FileState state = look_at(path);
+  if (state == FileState::absent && mode != Db::Mode::create) {
+    throw Error(ErrorKind::usage, fmt::format("there is no store at {}", path.string()),
+                "preval run PLAN makes one; --db names another");
+  }
+  if (state != FileState::database) {
+    if (mode == Db::Mode::create) return create_store(path, state == FileState::absent);
+    throw Error(ErrorKind::usage, fmt::format("{} is empty", path.string()),
+                "preval run PLAN fills it; --db names another");
+  }
+  Db db(path, mode);
+  // A kill between the file's first page and its tables leaves a database with nothing in it.
+  if (mode == Db::Mode::create && holds_nothing(db) &&
+      query_integer(db, "PRAGMA user_version") == 0) {
+    db.log_ahead();
+    create_schema(db);
+    return db;
+  }
+  check_is_ours(db);
+  if (mode != Db::Mode::read_only) db.log_ahead();
+  return db;
+}
+
+}  // namespace preval

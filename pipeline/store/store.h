@@ -1,0 +1,139 @@
+#pragma once
+// The evidence: opening a store, registering what a plan names, and writing what servers answered.
+// Scores are written by score/, read by report/.
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "plan/lock.h"
+#include "store/db.h"
+#include "suite/verify.h"
+
+namespace preval {
+
+inline constexpr int kSchemaVersion = 1;
+/// "Prev" as a 32-bit number: SQLite's application_id of our files.
+inline constexpr std::int64_t kApplicationId = 0x50726576;
+
+/// Who may write: an advisory lock on a file beside the store ("results.db.lock") that names the
+/// holder's pid and host. Held for the life of the object. The lock belongs to the process and not to
+/// the file descriptor, so that it ends with the process however it ends, and children that outlive it
+/// for a moment (a server being stopped) do not keep it. The price of such a lock: one per store and
+/// process, and nothing else of the process may open the lock file.
+class StoreLock {
+ public:
+  /// Throws usage when somebody else holds it, io when the lock file cannot be made.
+  explicit StoreLock(const std::filesystem::path& store);
+  ~StoreLock();
+  StoreLock(const StoreLock&) = delete;
+  StoreLock& operator=(const StoreLock&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+/// Creates the tables and views in a new or empty file (mode create), or checks that the file is a
+/// store of this schema. A file that is not ours or of a newer schema (usage) or torn (drift) is
+/// refused and left as it is; so is a missing file unless it may be created. Writers log ahead.
+Db open_store(const std::filesystem::path& path, Db::Mode mode);
+
+/// What a run says about itself.
+struct RunInfo {
+  std::string tool_version, git_commit, host;
+  bool exploratory = false, simulated = false;
+  std::optional<int> limit;
+};
+
+/// A prediction that is already there, or is still to be made.
+struct ItemKey {
+  std::int64_t prompt = 0;   ///< prompt.id
+  int repeat = 0;
+};
+
+/// The writer's side. Prompts, predictions and failures gather in memory and are committed together:
+/// by the put_ call that finds kBatchRows of them or the oldest older than kBatchAge, and by flush(),
+/// which the caller calls before it waits for something. Everything else is committed at once. No
+/// transaction is open between calls, so none is open over a network wait.
+class Store {
+ public:
+  static constexpr std::size_t kBatchRows = 256;
+  static constexpr std::chrono::milliseconds kBatchAge{200};
+
+  Store(Db db, Clock& clock);
+  /// Commits what has gathered, as far as the disk allows: call flush() to hear of errors.
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  Db& db() { return db_; }
+
+  /// Registers the plan (one per store: another plan is refused, usage, with a hint at --db; so are
+  /// simulated answers among measured ones), its arms, subsets, deviations and published figures, and
+  /// opens a run. Runs that never ended (killed) are marked by an event "resume". Returns run.id.
+  std::int64_t begin_run(const OpenPlan& plan, const Json& published, const RunInfo& info);
+  void end_run(const std::string& outcome, int exit_code);
+
+  /// What verify found. A file that is merely absent now does not undo an earlier verification of the
+  /// same registered bytes: what was read from them still counts.
+  void record_check(const SubsetCheck& check);
+  /// Registers the records of a verified subset as the current ones. Returns record.id by position.
+  std::vector<std::int64_t> put_records(const std::string& dataset, const std::string& subset,
+                                        const std::vector<Record>& records);
+  /// Registers a prompt as the current one of its record and variant. `sha256`: 64 hexadecimal
+  /// digits. Returns prompt.id.
+  std::int64_t put_prompt(std::int64_t record, std::string_view variant, const std::string& sha256);
+
+  /// "not run" and "failed" do not undo "started" while the arm has answers that count: the reason
+  /// then goes to an event.
+  void arm_status(const std::string& arm, std::string_view status, std::string_view reason = {});
+  /// Registers who answers as the arm's current configuration. Returns configuration.id.
+  std::int64_t put_configuration(const std::string& arm, const Json& settings, const Json& identity);
+
+  /// Whether there is an answer under this configuration, prompt and repeat, of this run's kind
+  /// (registered or exploratory).
+  bool has_prediction(std::int64_t configuration, std::int64_t prompt, int repeat) const;
+  void put_prediction(std::int64_t configuration, const ItemKey& key, const Item& item,
+                      const Answer& answer);
+  void put_failure(std::int64_t configuration, const ItemKey& key, int attempt, bool final,
+                   const Failure& failure);
+
+  std::int64_t begin_stage(const std::string& arm, std::string_view name);  ///< arm may be empty
+  void end_stage(std::int64_t stage, std::string_view outcome, std::string_view detail = {});
+  void event(const std::string& arm, std::string_view kind, std::string_view detail);
+  void finding(const std::string& arm, const Finding& finding);
+
+  /// Commits what has gathered.
+  void flush();
+  /// Commits if the oldest of it is kBatchAge old: for loops that wait often and shortly, so that a
+  /// fast server does not cost a disk sync per answer. They wait at most kBatchAge at a time.
+  void flush_if_due();
+
+ private:
+  struct Statements;
+  struct Batch;
+
+  std::string now();
+  std::int64_t arm_id(const std::string& arm);
+  std::int64_t option_set(const Question& question);
+  void gathered_one();
+  void write_batch();
+
+  Db db_;
+  Clock& clock_;
+  std::unique_ptr<Statements> statements_;
+  std::unique_ptr<Batch> batch_;
+  std::map<std::string, std::int64_t> option_sets_;              // digest of the keys → option_set.id
+  std::map<std::int64_t, std::chrono::nanoseconds> stage_starts_;
+  std::int64_t run_ = 0;
+  std::int64_t next_prompt_ = 0;
+  bool exploratory_ = false;
+};
+
+}  // namespace preval

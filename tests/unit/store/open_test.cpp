@@ -1,0 +1,179 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "../base/temporary_folder.h"
+#include "../base/thrown.h"
+#include "catch.h"
+#include "store/store.h"
+
+using namespace preval;
+using namespace preval::test;
+
+namespace {
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream all;
+  all << file.rdbuf();
+  return all.str();
+}
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// The error of opening, after checking that the file is still what it was.
+Error refused(const std::filesystem::path& path, Db::Mode mode) {
+  const std::string before = bytes_of(path);
+  Error error = thrown([&] { open_store(path, mode); });
+  CHECK(bytes_of(path) == before);
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("a new store is one file that says what it is", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "results.db";
+  open_store(path, Db::Mode::create);
+  CHECK(bytes_of(path).substr(68, 4) == "Prev");
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(folder.path())) ++files;
+  CHECK(files == 1);
+
+  Db plain(path, Db::Mode::read_only);  // what any SQLite tool sees
+  CHECK(query_integer(plain, "PRAGMA user_version") == kSchemaVersion);
+  {
+    Stmt check(plain, "PRAGMA integrity_check");
+    REQUIRE(check.step());
+    CHECK(check.text(0) == "ok");
+  }
+  CHECK(query_integer(plain, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE "
+                             "'%STRICT%' AND name NOT LIKE 'sqlite_%'") == 0);
+
+  CHECK_NOTHROW(open_store(path, Db::Mode::create));
+  CHECK_NOTHROW(open_store(path, Db::Mode::read_write));
+  CHECK_NOTHROW(open_store(path, Db::Mode::read_only));
+}
+
+TEST_CASE("an empty file is filled, but only by who may create", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "empty.db";
+  write(path, "");
+  CHECK(contains(refused(path, Db::Mode::read_only).what(), "empty.db is empty"));
+  open_store(path, Db::Mode::create);
+  CHECK_NOTHROW(open_store(path, Db::Mode::read_only));
+}
+
+TEST_CASE("files that are no store of this schema are refused and left alone", "[store]") {
+  const TemporaryFolder folder;
+
+  const auto missing = folder.path() / "missing.db";
+  for (const Db::Mode mode : {Db::Mode::read_only, Db::Mode::read_write}) {
+    const Error error = thrown([&] { open_store(missing, mode); });
+    CHECK(error.kind() == ErrorKind::usage);
+    CHECK(contains(error.what(), "there is no store at"));
+    CHECK(contains(error.hint(), "preval run"));
+  }
+  CHECK_FALSE(std::filesystem::exists(missing));
+  CHECK(contains(thrown([&] { open_store(folder.path(), Db::Mode::create); }).what(), "is a folder"));
+
+  const auto text = folder.path() / "notes.txt";
+  write(text, std::string(200, 'x'));
+  Error error = refused(text, Db::Mode::create);
+  CHECK(error.kind() == ErrorKind::usage);
+  CHECK(contains(error.what(), "notes.txt is no SQLite file"));
+  write(text, "short");
+  CHECK(contains(refused(text, Db::Mode::create).what(), "is no SQLite file"));
+
+  const auto foreign = folder.path() / "foreign.db";
+  Db(foreign, Db::Mode::create).exec("CREATE TABLE t (i INTEGER)");
+  error = refused(foreign, Db::Mode::create);
+  CHECK(error.kind() == ErrorKind::usage);
+  CHECK(contains(error.what(), "SQLite file of another program"));
+
+  const auto newer = folder.path() / "newer.db";
+  open_store(newer, Db::Mode::create);
+  Db(newer, Db::Mode::read_write).exec("PRAGMA user_version = 99");
+  error = refused(newer, Db::Mode::read_write);
+  CHECK(error.kind() == ErrorKind::usage);
+  CHECK(contains(error.what(), "has schema version 99, this preval knows 1"));
+  CHECK(contains(error.hint(), "newer preval"));
+  Db(newer, Db::Mode::read_write).exec("PRAGMA user_version = 0");
+  CHECK(contains(refused(newer, Db::Mode::read_write).what(), "has schema version 0"));
+
+  const auto torn = folder.path() / "torn.db";
+  open_store(torn, Db::Mode::create);
+  write(torn, bytes_of(torn).substr(0, 9000));
+  error = refused(torn, Db::Mode::read_only);
+  CHECK(error.kind() == ErrorKind::drift);
+  CHECK(contains(error.what(), "is torn: 9000 bytes"));
+}
+
+TEST_CASE("a kill between first page and tables leaves a file that the next run fills", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.db";
+  Db(path, Db::Mode::create).exec("PRAGMA journal_mode = WAL");
+  CHECK(std::filesystem::file_size(path) > 0);
+  Db db = open_store(path, Db::Mode::create);
+  CHECK(query_integer(db, "SELECT count(*) FROM plan") == 0);
+}
+
+TEST_CASE("an unwritable store is an io error with a hint", "[store]") {
+  if (geteuid() == 0) {
+    SUCCEED("root may write everything");
+    return;
+  }
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.db";
+  open_store(path, Db::Mode::create);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  const Error error = thrown([&] { open_store(path, Db::Mode::read_write); });
+  CHECK(error.kind() == ErrorKind::io);
+  CHECK(contains(error.hint(), "must be writable"));
+}
+
+TEST_CASE("one writer per store, named to those who come later", "[store]") {
+  const TemporaryFolder folder;
+  const auto store = folder.path() / "results.db";
+  const auto lock_file = folder.path() / "results.db.lock";
+  // The lock belongs to the process, so a second one is needed to see it.
+  const auto in_a_child = [&] {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      int outcome = 0;
+      try {
+        const StoreLock lock(store);
+      } catch (const Error& error) {
+        const std::string holder = "pid " + std::to_string(getppid()) + " on ";
+        outcome = error.kind() == ErrorKind::usage && contains(error.what(), holder) &&
+                          contains(error.hint(), "--db")
+                      ? 1
+                      : 2;
+      }
+      _exit(outcome);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+  };
+  {
+    const StoreLock lock(store);
+    CHECK(in_a_child() == 1);
+    CHECK(in_a_child() == 1);
+  }
+  CHECK_FALSE(std::filesystem::exists(lock_file));
+  CHECK(in_a_child() == 0);
+
+  write(lock_file, "pid 1 on elsewhere\n");  // its holder was killed
+  CHECK(in_a_child() == 0);
+
+  const Error error = thrown([&] { StoreLock(folder.path() / "no" / "x.db"); });
+  CHECK(error.kind() == ErrorKind::io);
+  CHECK(contains(error.what(), "No such file or directory"));
+}
