@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/pipeline.h"
+
+namespace preval {
+
+void gate(Files& files, const OpenPlan& plan, bool exploratory) {
+  if (!plan.lock && !exploratory) {
+    throw Error(ErrorKind::usage, fmt::format("{} is not locked", plan.path.string()),
+                fmt::format("preval lock {} fixes it; --exploratory runs it as it is and marks every row",
+                            plan.path.string()));
+  }
+  std::vector<std::string> lines;
+  for (const PlanDrift& drift : check_lock(files, plan)) {
+    const bool plan_field = drift.field.empty() || drift.field.front() == '/';
+    if (plan_field && exploratory) continue;
+    lines.push_back(fmt::format("{}: registered {}, found {}", drift.field, drift.registered, drift.found));
+  }
+  if (lines.empty()) return;
+  throw Error(ErrorKind::drift,
+              fmt::format("{} differs from what was registered: {}", plan.path.string(), join(lines, "; ")),
+              "restore what was locked, or write the difference down as a deviation");
+}
+
+namespace {
+
+void check_names(const std::vector<std::string>& wanted, const std::vector<std::string>& known,
+                 std::string_view what) {
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("the plan has no {} '{}'{}", what, name, did_you_mean(name, known)),
+                fmt::format("it has: {}", join(known, ", ")));
+  }
+}
+
+}  // namespace
+
+void check_selection(const Plan& plan, const RunOptions& options) {
+  std::vector<std::string> arms, subsets;
+  for (const Arm& arm : plan.arms) arms.push_back(arm.id);
+  for (const DatasetGroup& group : plan.datasets) {
+    for (const Subset& subset : group.subsets) subsets.push_back(subset.id);
+  }
+  check_names(options.arms, arms, "arm");
+  check_names(options.subsets, subsets, "subset");
+  if (options.limit && *options.limit < 1) {
+    throw Error(ErrorKind::usage, "--limit must be at least 1", "it is the number of records per subset");
+  }
+}
+
+}  // namespace preval

@@ -1,0 +1,192 @@
+#include "run/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/arm.h"
+#include "run/reads.h"
+#include "run/stage.h"
+#include "run/suite_index.h"
+
+namespace preval {
+
+namespace {
+
+bool selected(const std::vector<std::string>& wanted, const std::string& name) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
+PromptFile read_wording(Files& files, const OpenPlan& plan) {
+  const std::filesystem::path path = plan.resolve(plan.effective.prompt.file);
+  return parse_prompt_file(files.read(path), path.string());
+}
+
+class Run {
+ public:
+  Run(const RunSeams& seams, Store& store, const OpenPlan& plan, const RunOptions& options)
+      : seams_(seams), store_(store), plan_(plan), options_(options),
+        wording_(read_wording(seams.files, plan)) {}
+
+  RunResult run() {
+    verify();
+    for (const Arm& arm : plan_.effective.arms) {
+      if (!selected(options_.arms, arm.id)) continue;
+      if (seams_.interrupt.level() > 0) {
+        result_.interrupted = true;
+        break;
+      }
+      if (!left_to_another(arm)) take(arm, run_arm(seams_, store_, plan_, wording_, subsets_, options_, arm));
+    }
+    return result_;
+  }
+
+ private:
+  void verify() {
+    StageScope stage(seams_, store_, {}, "verify");
+    const auto warn = [&](const std::string& text) {
+      store_.event({}, "warning", text);
+      seams_.events.notice(text);
+    };
+    std::vector<SubsetIndex> verified;
+    const VerifyResult found = verify_data(
+        seams_.files, plan_, options_.data, warn,
+        [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
+          verified.push_back(index_subset(store_, plan_.effective, wording_, group, subset, {}, records));
+        });
+    for (const SubsetCheck& check : found.subsets) {
+      store_.record_check(check);
+      if (!selected(options_.subsets, check.subset)) continue;
+      if (check.status == SubsetStatus::ok) {
+        const auto index = std::find_if(verified.begin(), verified.end(), [&](const SubsetIndex& each) {
+          return each.group->id == check.group && each.subset->id == check.subset;
+        });
+        index->path = check.path;
+        subsets_.push_back(std::move(*index));
+      } else {
+        const bool missing = check.status == SubsetStatus::missing;
+        (missing ? result_.missing_subsets : result_.dropped_subsets).push_back(check.subset);
+        const std::string text =
+            missing ? fmt::format("subset {} is missing: skipped ({})", check.subset, check.path.string())
+                    : fmt::format("subset {} is not what was registered: dropped ({})", check.subset,
+                                  check.problem);
+        store_.event({}, missing ? "skipped" : "dropped", text);
+        seams_.events.notice(text);
+      }
+    }
+    store_.flush();
+    stage.done(fmt::format("{} of {} subsets verified", found.ok, found.subsets.size()));
+  }
+
+  /// Arms of one fallback group are tried in plan order until one serves.
+  bool left_to_another(const Arm& arm) {
+    if (arm.fallback_group.empty()) return false;
+    const auto serving = serving_.find(arm.fallback_group);
+    if (serving == serving_.end()) return false;
+    const std::string reason = fmt::format("{} serves for {}", serving->second, arm.fallback_group);
+    store_.arm_status(arm.id, "not run", reason);
+    seams_.events.notice(fmt::format("arm {}: not run: {}", arm.id, reason));
+    return true;
+  }
+
+  void take(const Arm& arm, const ArmResult& result) {
+    result_.missing_reads += result.missing_reads;
+    switch (result.status) {
+      case ArmResult::Status::done:
+        if (!arm.fallback_group.empty()) serving_.emplace(arm.fallback_group, arm.id);
+        break;
+      case ArmResult::Status::not_run:
+        break;
+      case ArmResult::Status::interrupted:
+        result_.interrupted = true;
+        break;
+      case ArmResult::Status::failed:
+        if (result.drift) {
+          result_.drift.push_back(result.reason);
+        } else if (arm.confirmatory) {
+          result_.unserved_arms.push_back(arm.id);
+        } else {
+          // An exploratory arm that did not boot is a recorded outcome, no missing work.
+          result_.missing_reads -= result.missing_reads;
+        }
+        break;
+    }
+  }
+
+  const RunSeams& seams_;
+  Store& store_;
+  const OpenPlan& plan_;
+  const RunOptions& options_;
+  PromptFile wording_;
+  std::vector<SubsetIndex> subsets_;
+  std::map<std::string, std::string> serving_;  // fallback group → arm
+  RunResult result_;
+};
+
+}  // namespace
+
+int RunResult::exit_code() const {
+  if (interrupted) return 130;
+  if (!dropped_subsets.empty() || !drift.empty()) return 3;
+  if (!unserved_arms.empty()) return 5;
+  if (!missing_subsets.empty() || missing_reads > 0) return 4;
+  return 0;
+}
+
+std::string RunResult::outcome() const {
+  switch (exit_code()) {
+    case 130: return "interrupted";
+    case 3: return "drift";
+    case 5: return "backend";
+    case 4: return "incomplete";
+    default: return "complete";
+  }
+}
+
+RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan,
+                       const Json& published, const RunOptions& options, const RunInfo& info) {
+  store.begin_run(plan, published, info);
+  try {
+    const RunResult result = Run(seams, store, plan, options).run();
+    store.end_run(result.outcome(), result.exit_code());
+    return result;
+  } catch (const Error& error) {
+    store.end_run("failed", 1);
+    throw;
+  }
+}
+
+std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOptions& options, Db* store) {
+  const Plan& effective = plan.effective;
+  std::vector<ArmPlan> arms;
+  std::int64_t registered = 0;
+  verify_data(files, plan, options.data, [](const std::string&) {},
+              [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
+                if (!selected(options.subsets, subset.id)) return;
+                auto count = static_cast<std::int64_t>(records.size());
+                if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
+                registered += count * effective.repeats *
+                              static_cast<std::int64_t>(variants_of(group, subset.type).size());
+              });
+  for (const Arm& arm : effective.arms) {
+    if (!selected(options.arms, arm.id)) continue;
+    ArmPlan each{arm.id, not_run_reason(effective, arm, options), arm.confirmatory, registered, 0};
+    if (store != nullptr) {
+      const std::string settings = answer_settings(effective, arm).dump();
+      Stmt count(*store,
+                 "SELECT count(*) FROM prediction p JOIN configuration c ON c.id = p.configuration_id "
+                 "JOIN arm a ON a.id = c.arm_id JOIN prompt q ON q.id = p.prompt_id JOIN record r ON "
+                 "r.id = q.record_id WHERE a.name = ? AND c.current = 1 AND c.settings = ? AND "
+                 "q.current = 1 AND r.current = 1 AND p.exploratory = ?");
+      count.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
+      count.step();
+      each.stored = std::min(count.integer(0), registered);
+    }
+    arms.push_back(each);
+  }
+  return arms;
+}
+
+}  // namespace preval

@@ -1,0 +1,50 @@
+#include "run/retry.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace preval {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds kLongestHint = std::chrono::minutes(5);
+
+}  // namespace
+
+std::optional<milliseconds> wait_hint(const HttpReply& reply, Clock& clock) {
+  std::optional<double> ms;
+  if (const auto value = to_double(reply.retry_after_ms)) {
+    ms = *value;
+  } else if (const auto seconds = to_double(reply.retry_after)) {
+    ms = *seconds * 1000;
+  } else if (!reply.retry_after.empty()) {
+    const std::time_t when = curl_getdate(reply.retry_after.c_str(), nullptr);
+    if (when != -1) {
+      ms = static_cast<double>(when - std::chrono::system_clock::to_time_t(clock.now())) * 1000;
+    }
+  }
+  if (!ms || !(*ms >= 0)) return std::nullopt;
+  const double capped = std::min(*ms, static_cast<double>(kLongestHint.count()));
+  return milliseconds(static_cast<std::int64_t>(capped));
+}
+
+milliseconds Backoff::delay(int attempt, const HttpReply& last, Clock& clock) {
+  milliseconds ceiling = base_;
+  for (int n = 1; n < attempt && ceiling < cap_; ++n) ceiling *= 2;
+  ceiling = std::min(ceiling, cap_);
+  const milliseconds drawn(
+      static_cast<std::int64_t>(random_.uniform() * static_cast<double>(ceiling.count())));
+  return std::max(drawn, wait_hint(last, clock).value_or(milliseconds(0)));
+}
+
+bool stops_arm(const Failure& failure) {
+  return failure.http_status == 401 || failure.http_status == 403 || failure.http_status == 404;
+}
+
+}  // namespace preval

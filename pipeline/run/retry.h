@@ -1,0 +1,37 @@
+#pragma once
+// When to ask again. Which failures are worth it is the protocol's word (Failure::retry, after the
+// table in backend/transport.h); how long to wait, and when to stop believing in a server, is here.
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "base/python_random.h"
+
+namespace preval {
+
+/// Capped exponential back-off with full jitter: before try n + 1 a uniform draw from
+/// [0, min(cap, base * 2^(n-1))], but never less than what the server asked for.
+class Backoff {
+ public:
+  Backoff(std::chrono::milliseconds base, std::chrono::milliseconds cap, std::uint64_t seed)
+      : base_(base), cap_(cap), random_(seed) {}
+
+  /// `attempt` tries have failed (1, 2, …).
+  std::chrono::milliseconds delay(int attempt, const HttpReply& last, Clock& clock);
+
+ private:
+  std::chrono::milliseconds base_, cap_;
+  PythonRandom random_;
+};
+
+/// What the server asked for: `retry-after-ms`, then `retry-after` in seconds or as an HTTP date.
+/// Nothing when it said nothing that can be read; at most five minutes.
+std::optional<std::chrono::milliseconds> wait_hint(const HttpReply& reply, Clock& clock);
+
+/// Whether a failure says that no other read of this arm can succeed: wrong key (401, 403) or no
+/// such model or path (404).
+bool stops_arm(const Failure& failure);
+
+}  // namespace preval

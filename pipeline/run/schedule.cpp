@@ -1,0 +1,184 @@
+#include "run/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+
+namespace preval {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr milliseconds kWait{50};
+
+/// A job under way. Callbacks of the transport hold its address, so it stays put in a list.
+struct Active {
+  Job job;
+  int attempt = 1;
+  std::unique_ptr<Dialogue<TokenPrompt>> tokenising;
+  TokenPrompt tokens;
+  std::unique_ptr<Dialogue<Answer>> reading;
+  HttpReply last;                 // without its body: for wait hints
+};
+
+struct Waiting {
+  Job job;
+  int attempt = 1;
+  nanoseconds due{0};
+};
+
+class Schedule {
+ public:
+  Schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint, Clock& clock,
+           Backoff& backoff, const ScheduleLimits& limits, const ScheduleHooks& hooks)
+      : backend_(backend), transport_(transport), endpoint_(endpoint), clock_(clock),
+        backoff_(backoff), limits_(limits), hooks_(hooks) {}
+
+  ScheduleEnd run() {
+    while (true) {
+      if (hooks_.stop() > 0) end(ScheduleEnd::Kind::interrupted, "stopped by the user");
+      if (const auto how = hooks_.server_ended()) end(ScheduleEnd::Kind::server_ended, *how);
+      if (!ended()) fill();
+      if (active_.empty()) {
+        if (ended() || waiting_.empty()) break;
+        pause();
+      } else if (hooks_.stop() > 1) {
+        break;  // what is in flight is dropped with the transport
+      } else {
+        transport_.wait(kWait);
+      }
+      hooks_.idle();
+    }
+    return end_;
+  }
+
+ private:
+  bool ended() const { return end_.kind != ScheduleEnd::Kind::done; }
+  void end(ScheduleEnd::Kind kind, const std::string& reason) {
+    if (!ended()) end_ = {kind, reason};
+  }
+
+  void fill() {
+    while (!ended() && active_.size() < static_cast<std::size_t>(limits_.concurrency)) {
+      const auto due = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+        return waiting.due <= clock_.monotonic();
+      });
+      if (due != waiting_.end()) {
+        Waiting waiting = std::move(*due);
+        waiting_.erase(due);
+        start(std::move(waiting.job), waiting.attempt);
+      } else if (!exhausted_) {
+        std::optional<Job> job = hooks_.next();
+        if (job) {
+          start(std::move(*job), 1);
+        } else {
+          exhausted_ = true;
+        }
+      } else {
+        return;
+      }
+      // A backend without a server answers at once: the store must get its turn all the same.
+      if (active_.empty()) hooks_.idle();
+      if (hooks_.stop() > 0) return;
+    }
+  }
+
+  void pause() {
+    const auto first = std::min_element(waiting_.begin(), waiting_.end(),
+                                        [](const auto& a, const auto& b) { return a.due < b.due; });
+    const nanoseconds left = first->due - clock_.monotonic();
+    clock_.sleep(std::clamp<nanoseconds>(left, milliseconds(1), kWait));
+  }
+
+  void start(Job job, int attempt) {
+    active_.emplace_back();
+    const auto at = std::prev(active_.end());
+    at->job = std::move(job);
+    at->attempt = attempt;
+    at->tokenising = backend_.tokenise(at->job.item());
+    tokenised(at, at->tokenising->begin());
+  }
+
+  using Place = std::list<Active>::iterator;
+
+  void tokenised(Place at, Step<TokenPrompt> step) {
+    if (auto* request = std::get_if<HttpRequest>(&step)) {
+      transport_.start(endpoint_, std::move(*request), [this, at](HttpReply reply) {
+        remember(at, reply);
+        tokenised(at, at->tokenising->reply(reply));
+      });
+    } else if (auto* failure = std::get_if<Failure>(&step)) {
+      failed(at, *failure);
+    } else {
+      at->tokens = std::get<TokenPrompt>(std::move(step));
+      at->reading = backend_.read(at->job.item(), at->tokens);
+      read(at, at->reading->begin());
+    }
+  }
+
+  void read(Place at, Step<Answer> step) {
+    if (auto* request = std::get_if<HttpRequest>(&step)) {
+      transport_.start(endpoint_, std::move(*request), [this, at](HttpReply reply) {
+        remember(at, reply);
+        read(at, at->reading->reply(reply));
+      });
+    } else if (auto* failure = std::get_if<Failure>(&step)) {
+      failed(at, *failure);
+    } else {
+      server_failures_ = 0;
+      hooks_.answered(at->job, std::get<Answer>(step));
+      active_.erase(at);
+    }
+  }
+
+  void remember(Place at, const HttpReply& reply) {
+    at->last.status = reply.status;
+    at->last.retry_after = reply.retry_after;
+    at->last.retry_after_ms = reply.retry_after_ms;
+  }
+
+  void failed(Place at, const Failure& failure) {
+    server_failures_ = failure.server ? server_failures_ + 1 : 0;
+    const bool final = !failure.retry || at->attempt >= limits_.attempts;
+    hooks_.failed(at->job, failure, at->attempt, final);
+    if (!final) {
+      const nanoseconds due =
+          clock_.monotonic() + backoff_.delay(at->attempt, at->last, clock_);
+      waiting_.push_back({std::move(at->job), at->attempt + 1, due});
+    }
+    active_.erase(at);
+    if (stops_arm(failure)) {
+      end(ScheduleEnd::Kind::refused, failure.message);
+    } else if (server_failures_ >= limits_.breaker) {
+      end(ScheduleEnd::Kind::breaker, fmt::format("{} server failures in a row, the last one: {}",
+                                                  server_failures_, failure.message));
+    }
+  }
+
+  const Backend& backend_;
+  Transport& transport_;
+  const Endpoint& endpoint_;
+  Clock& clock_;
+  Backoff& backoff_;
+  const ScheduleLimits& limits_;
+  const ScheduleHooks& hooks_;
+
+  std::list<Active> active_;
+  std::list<Waiting> waiting_;
+  int server_failures_ = 0;
+  bool exhausted_ = false;
+  ScheduleEnd end_;
+};
+
+}  // namespace
+
+ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint,
+                         Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
+                         const ScheduleHooks& hooks) {
+  return Schedule(backend, transport, endpoint, clock, backoff, limits, hooks).run();
+}
+
+}  // namespace preval

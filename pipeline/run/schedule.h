@@ -1,0 +1,67 @@
+#pragma once
+// N reads in flight on one thread. The schedule takes jobs one by one, walks each through its two
+// dialogues (tokenise, read), waits before it asks again, and hands over every answer and every
+// failure as it comes. It knows nothing of stores, subsets or plans.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/backend.h"
+#include "base/clock.h"
+#include "run/retry.h"
+
+namespace preval {
+
+/// One read to make. Record and prompt are shared with nobody, so memory follows the reads in flight.
+struct Job {
+  std::shared_ptr<const Record> record;
+  std::shared_ptr<const Prompt> prompt;
+  std::string variant = "none";
+  std::int64_t prompt_key = 0;   ///< the caller's name for the prompt
+  int repeat = 0;
+  std::size_t position = 0;      ///< the caller's name for the record
+
+  Item item() const { return {record.get(), prompt.get(), variant, repeat}; }
+};
+
+struct ScheduleLimits {
+  int concurrency = 1;
+  int attempts = 4;              ///< tries per job
+  int breaker = 8;               ///< consecutive server failures after which the schedule stops
+};
+
+struct ScheduleHooks {
+  std::function<std::optional<Job>()> next;                    ///< nothing: no more jobs
+  std::function<void(const Job&, const Answer&)> answered;
+  std::function<void(const Job&, const Failure&, int attempt, bool final)> failed;
+  std::function<int()> stop;     ///< Interrupt::level()
+  std::function<void()> idle;    ///< called between waits
+  /// Whether the server is still there; a text says how it ended.
+  std::function<std::optional<std::string>()> server_ended;
+};
+
+/// Why a schedule ended before its jobs did; empty reason: all jobs are done.
+struct ScheduleEnd {
+  enum class Kind { done, interrupted, breaker, refused, server_ended } kind = Kind::done;
+  std::string reason;
+};
+
+ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint,
+                         Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
+                         const ScheduleHooks& hooks);
+
+/// Walks one dialogue to its end, waiting for each exchange: for identify and preflight.
+template <class Result>
+std::variant<Result, Failure> converse(Dialogue<Result>& dialogue, Transport& transport,
+                                       const Endpoint& endpoint) {
+  Step<Result> step = dialogue.begin();
+  while (auto* request = std::get_if<HttpRequest>(&step)) {
+    step = dialogue.reply(exchange(transport, endpoint, std::move(*request)));
+  }
+  if (auto* result = std::get_if<Result>(&step)) return std::move(*result);
+  return std::get<Failure>(std::move(step));
+}
+
+}  // namespace preval

@@ -1,0 +1,325 @@
+#include "run/server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "backend/errors.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "read/placeholders.h"
+#include "run/guardian.h"
+#include "run/listener.h"
+
+namespace preval {
+
+namespace {
+
+using std::chrono::duration;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kFirstPoll{50}, kLongestPoll{1000};
+constexpr double kHealthPatience = 2;  // seconds for one health check
+constexpr milliseconds kShortCommand{10'000};
+constexpr std::streamoff kLogTail = 64 * 1024;
+
+[[noreturn]] void system_error(const std::string& what) {
+  throw Error(ErrorKind::io, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+/// An open descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+  void reset() {
+    if (number_ >= 0) close(release());
+  }
+
+ private:
+  int number_;
+};
+
+struct Pipe {
+  Descriptor read_end, write_end;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) system_error("cannot make a pipe");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::vector<char*> argument_pointers(const std::vector<std::string>& command) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : command)
+    pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::string words_for(int status) {
+  if (WIFEXITED(status)) return fmt::format("exit code {}", WEXITSTATUS(status));
+  const char* name = sigdescr_np(WTERMSIG(status));
+  return fmt::format("signal {} ({})", WTERMSIG(status), name == nullptr ? "unknown" : name);
+}
+
+void check_not_empty(const std::vector<std::string>& command) {
+  if (command.empty()) throw Error(ErrorKind::usage, "the server command is empty");
+}
+
+Error cannot_start(const std::string& program, int reason) {
+  return Error(ErrorKind::backend,
+               fmt::format("cannot start {}: {}", program, std::strerror(reason)),
+               "the command stands in the plan, under /backends/…/server");
+}
+
+int port_of(const std::string& url) {
+  const std::size_t colon = url.rfind(':');
+  const auto port = to_integer(std::string_view(url).substr(colon + 1));
+  return port ? static_cast<int>(*port) : 80;
+}
+
+/// Reads what comes until both pipes end or the time is over; says whether they ended.
+bool drain(std::array<Descriptor, 2>& ends, std::array<std::string*, 2> texts, milliseconds limit) {
+  const auto until = steady_clock::now() + limit;
+  while (ends[0].get() >= 0 || ends[1].get() >= 0) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
+    if (left <= 0) return false;
+    std::array<pollfd, 2> waiting{pollfd{ends[0].get(), POLLIN, 0},
+                                  pollfd{ends[1].get(), POLLIN, 0}};
+    if (poll(waiting.data(), waiting.size(), static_cast<int>(left)) < 0 && errno != EINTR)
+      return false;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      std::array<char, 4096> block;
+      const ssize_t got = read(ends[i].get(), block.data(), block.size());
+      if (got > 0) texts[i]->append(block.data(), static_cast<std::size_t>(got));
+      if (got == 0 || (got < 0 && errno != EINTR)) ends[i].reset();
+    }
+  }
+  return true;
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+}  // namespace
+
+int free_port() {
+  const Descriptor socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (socket_.get() < 0 ||
+      bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    system_error("cannot find a free port on 127.0.0.1");
+  }
+  return ntohs(address.sin_port);
+}
+
+std::vector<std::string> fill_command(const std::vector<std::string>& command,
+                                      const std::map<std::string, std::string>& values) {
+  Placeholders known;
+  for (const auto& [name, value] : values) known.emplace_back(name, value);
+  std::vector<std::string> filled;
+  for (const std::string& part : command) {
+    filled.push_back(fill_placeholders(part, known, "server command"));
+  }
+  return filled;
+}
+
+std::string first_line_of(const std::vector<std::string>& command) {
+  check_not_empty(command);
+  Pipe out = make_pipe(), err = make_pipe();
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, out.write_end.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, err.write_end.get(), STDERR_FILENO);
+  posix_spawnattr_t settings;
+  posix_spawnattr_init(&settings);
+  posix_spawnattr_setflags(&settings, POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  const int reason = posix_spawnp(&pid, command[0].c_str(), &files, &settings,
+                                  argument_pointers(command).data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&settings);
+  if (reason != 0) throw cannot_start(command[0], reason);
+  out.write_end.reset();
+  err.write_end.reset();
+  std::string text, complaint;
+  std::array<Descriptor, 2> ends{std::move(out.read_end), std::move(err.read_end)};
+  const bool over = drain(ends, {&text, &complaint}, kShortCommand);
+  if (!over) kill(-pid, SIGKILL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  const std::string called = join(command, " ");
+  if (!over) {
+    throw Error(ErrorKind::backend, fmt::format("{} does not end within 10 s", called));
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    const std::string words = last_line(std::move(complaint));
+    throw Error(ErrorKind::backend, fmt::format("{}: {}{}{}", called, words_for(status),
+                                                words.empty() ? "" : ": ", words));
+  }
+  std::string line = text.substr(0, text.find('\n'));
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  if (line.empty()) throw Error(ErrorKind::backend, fmt::format("{} prints nothing", called));
+  return line;
+}
+
+Server::Server(const std::vector<std::string>& command, const std::filesystem::path& log)
+    : log_(log) {
+  check_not_empty(command);
+  if (!log.parent_path().empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(log.parent_path(), failed);
+    if (failed) {
+      throw Error(ErrorKind::io, fmt::format("cannot make the folder {}: {}",
+                                             log.parent_path().string(), failed.message()));
+    }
+  }
+  const Descriptor log_file(
+      open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  if (log_file.get() < 0)
+    system_error(fmt::format("cannot write the server's log {}", log.string()));
+  Pipe lifeline = make_pipe(), reports = make_pipe();
+  std::vector<char*> arguments = argument_pointers(command);
+  guardian_ = fork();
+  if (guardian_ < 0) system_error("cannot start a process");
+  if (guardian_ == 0) {
+    guard({lifeline.read_end.get(), reports.write_end.get(), log_file.get()}, arguments.data());
+  }
+  reports.write_end.reset();
+  lifeline_ = lifeline.write_end.release();
+  reports_ = reports.read_end.release();
+  while (group_ < 0 && !ended_) listen();
+  if (group_ < 0) {
+    const std::string reason = how_;
+    stop();
+    throw Error(ErrorKind::backend, fmt::format("cannot start {}: {}", command[0], reason),
+                "the command stands in the plan, under /backends/…/server");
+  }
+  fcntl(reports_, F_SETFL, O_NONBLOCK);
+}
+
+Server::~Server() { stop(); }
+
+/// Takes the guardian's next report, if there is one.
+void Server::listen() {
+  if (reports_ < 0 || ended_) return;
+  GuardianReport report{};
+  ssize_t got = -1;
+  do {
+    got = read(reports_, &report, sizeof report);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return;
+  if (got != sizeof report) {
+    ended_ = true;
+    how_ = "its guardian process was killed, and the server with it";
+  } else if (report.kind == GuardianReport::started) {
+    group_ = report.value;
+  } else {
+    ended_ = true;
+    how_ = report.kind == GuardianReport::ended ? words_for(report.value)
+                                                : std::strerror(report.value);
+  }
+}
+
+bool Server::running() {
+  listen();
+  return !ended_;
+}
+
+void Server::stop() {
+  if (guardian_ < 0) return;
+  close(std::exchange(lifeline_, -1));
+  while (waitpid(guardian_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  guardian_ = -1;
+  listen();
+  close(std::exchange(reports_, -1));
+}
+
+std::string Server::how_it_ended() { return running() ? std::string() : how_; }
+
+std::string Server::last_lines(int count) const {
+  std::ifstream file(log_, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+  const std::streamoff from = std::max<std::streamoff>(0, size - kLogTail);
+  std::string text(static_cast<std::size_t>(size - from), '\0');
+  file.seekg(from);
+  file.read(text.data(), size - from);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::size_t start = text.size();
+  for (int line = 0; line < count && start != std::string::npos && start > 0; ++line) {
+    start = text.rfind('\n', start - 1);
+  }
+  return start == std::string::npos ? text : text.substr(start == 0 ? 0 : start + 1);
+}
+
+double wait_until_ready(Server& server, Transport& transport, const Endpoint& endpoint,
+                        const HttpRequest& health, Clock& clock, duration<double> limit,
+                        const std::function<bool()>& interrupted) {
+  const auto start = clock.monotonic();
+  const auto elapsed = [&] { return duration<double>(clock.monotonic() - start); };
+  const std::string log_hint = fmt::format("the whole log: {}", server.log().string());
+  Endpoint impatient = endpoint;
+  impatient.timeouts = {kHealthPatience, kHealthPatience, 2 * kHealthPatience};
+  milliseconds pause = kFirstPoll;
+  while (true) {
+    if (interrupted()) throw Error(ErrorKind::interrupted, "stopped while the server was starting");
+    if (!server.running()) {
+      throw Error(ErrorKind::backend,
+                  fmt::format("the server ended before it was ready ({}); its last lines:\n{}",
+                              server.how_it_ended(), server.last_lines()),
+                  log_hint);
+    }
+    const HttpReply reply = exchange(transport, impatient, health);
+    const bool answered = reply.transport == TransportStatus::ok && reply.status == 200;
+    if (answered &&
+        who_listens(port_of(endpoint.base_url), server.group()) == Listener::somebody_else) {
+      throw Error(
+          ErrorKind::backend,
+          fmt::format("{} is answered by a process that preval did not start: the port is in use",
+                      endpoint.base_url),
+          "stop that process, or let preval choose the port with {port}");
+    }
+    if (answered && server.running()) return elapsed().count();
+    if (elapsed() >= limit) {
+      const auto failure = transport_failure(reply);
+      throw Error(ErrorKind::backend,
+                  fmt::format("the server is not ready after {} ({}); its last lines:\n{}",
+                              human_duration(elapsed().count()),
+                              failure ? failure->message : "it ended", server.last_lines()),
+                  log_hint);
+    }
+    clock.sleep(pause);
+    pause = std::min(kLongestPoll, pause + pause / 4);
+  }
+}
+
+}  // namespace preval

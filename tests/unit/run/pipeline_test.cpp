@@ -1,0 +1,344 @@
+// The whole run on simulated arms: gate, verify, reads, resume, and what each ending comes to.
+#include "run/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "../base/temporary_folder.h"
+#include "../base/thrown.h"
+#include "base/sha256.h"
+#include "catch.h"
+
+using namespace preval;
+using namespace preval::test;
+
+namespace {
+
+/// Hears everything and keeps the notices.
+class Listener final : public RunEvents {
+ public:
+  void stage_started(std::string_view, std::string_view) override {}
+  void stage_ended(std::string_view, std::string_view stage, std::string_view outcome, double,
+                   std::string_view detail) override {
+    stages.push_back(fmt::format("{} {}: {}", stage, outcome, detail));
+  }
+  void progressed(const Progress& progress) override {
+    last = progress;
+    if (on_progress) on_progress(progress);
+  }
+  void subset_done(const Progress&, std::int64_t, std::int64_t) override { ++subsets; }
+  void notice(std::string_view text) override { notices.emplace_back(text); }
+
+  std::vector<std::string> stages, notices;
+  Progress last;
+  int subsets = 0;
+  std::function<void(const Progress&)> on_progress;
+};
+
+class Level final : public Interrupt {
+ public:
+  int level() const override { return asked; }
+  int asked = 0;
+};
+
+/// A study of two subsets of four records and two simulated arms, in a folder of its own.
+class Study {
+ public:
+  Study() {
+    std::filesystem::create_directories(folder_.path() / "prereg");
+    write("prereg/prompt.json", R"({"name":"test","opening":"Decide.","question":"{id}: {instructions}",
+      "alternative":"{label}: {name} ({description})","alternative_bare":"{label}: {name}",
+      "verdict":"{label}: {description}","verdict_bare":"{label}","closing":"One of {label_list}."})");
+    Json manifest = Json::object();
+    for (const std::string subset : {"one", "two"}) {
+      const std::string text = records(subset, 4);
+      write("data/" + subset + "/all.jsonl", text);
+      manifest[subset] = {{"dataset_sha256", sha256_hex(text)}, {"count", 4}, {"families", 2},
+                          {"labels", {{"True", 2}, {"False", 2}}}, {"license", "CC0 1.0"}};
+    }
+    write("prereg/manifest.json", manifest.dump());
+    plan_ = {{"preval_plan", 1}, {"name", "test"}, {"version", "1"}, {"authors", {"A"}},
+             {"hypotheses", Json::array()},
+             {"datasets", {{{"id", "suite"}, {"title", "Test"}, {"scoring", "own"}, {"data", "../data"},
+                            {"manifest", "manifest.json"}, {"manifest_sha256", sha256_hex(manifest.dump())},
+                            {"variants", {"none"}}, {"smoke", {{"records", 1}, {"concurrency", 1}}},
+                            {"subsets", Json::array()}}}},
+             {"prompt", {{"file", "prompt.json"}, {"sha256", sha256_hex(read("prereg/prompt.json"))},
+                         {"reasoning", false}, {"state", "ascii"}}},
+             {"checkpoints", {{{"id", "model"}, {"name", "Model"}, {"revision", "1"}, {"weights_dtype", "none"},
+                               {"license", "none"}, {"template", "chat"}, {"files", Json::array()}}}},
+             {"backends", {backend("exact", 1), backend("other", 2)}},
+             {"arms", {arm("a", "exact"), arm("b", "other")}}};
+    for (const auto& [subset, facts] : manifest.items()) {
+      plan_["datasets"][0]["subsets"].push_back({{"id", subset}, {"type", "noul"}, {"records", 4},
+                                                 {"families", 2}, {"sha256", facts["dataset_sha256"]}});
+    }
+    save();
+  }
+
+  static Json backend(const std::string& id, int seed) {
+    return {{"id", id}, {"kind", "simulated"}, {"read", "exact"}, {"context", 2048}, {"slots", 1},
+            {"concurrency", 2}, {"kv_cache", "f16"},
+            {"simulation", {{"accuracy", 0.75}, {"sharpness", 2.0}, {"missing", 0.0}, {"seed", seed}}}};
+  }
+  static Json arm(const std::string& id, const std::string& backend) {
+    return {{"id", id}, {"checkpoint", "model"}, {"backend", backend}, {"confirmatory", true},
+            {"boot_limit_s", 5}};
+  }
+
+  static std::string records(const std::string& subset, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += fmt::format(
+          R"({{"id": "{0}-{1}", "split": "s", "domain": "{0}", "family": "f{2}", "source_family": "f{2}", )"
+          R"("input": {{"state": "text {1}", "questions": {{"decision": {{"type": "noul", "instructions": )"
+          R"("Is it?", "criteria": {{"false": "no", "true": "yes"}}}}}}}}, "reference": {{"target": {3}}}}})"
+          "\n",
+          subset, i, i / 2, i % 2 == 0 ? "true" : "false");
+    }
+    return text;
+  }
+
+  void write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((folder_.path() / name).parent_path());
+    std::ofstream(folder_.path() / name, std::ios::binary) << text;
+  }
+  std::string read(const std::string& name) { return files_.read(folder_.path() / name); }
+  void save() { write("prereg/plan.json", plan_.dump(1)); }
+  OpenPlan open() { return open_plan(files_, folder_.path() / "prereg/plan.json"); }
+  void lock() { lock_plan(files_, clock_, open(), "test", ""); }
+
+  RunResult run(const RunOptions& options = {}) {
+    const OpenPlan plan = open();
+    gate(files_, plan, options.exploratory);
+    check_selection(plan.effective, options);
+    Store store(open_store(db_path(), Db::Mode::create), clock_);
+    const RunSeams seams{files_, clock_, listener, interrupt,
+                         [] { return make_curl_transport(); }};
+    RunInfo info;
+    info.tool_version = "test";
+    info.simulated = true;
+    info.exploratory = options.exploratory;
+    info.limit = options.limit;
+    return run_pipeline(seams, store, plan, Json(), options, info);
+  }
+
+  std::filesystem::path db_path() const { return folder_.path() / "results.db"; }
+  std::string value(const std::string& sql) {
+    Db db = open_store(db_path(), Db::Mode::read_only);
+    Stmt query(db, sql);
+    REQUIRE(query.step());
+    return query.text(0);
+  }
+
+  Json& plan() { return plan_; }
+  SystemFiles& files() { return files_; }
+  Listener listener;
+  Level interrupt;
+
+ private:
+  TemporaryFolder folder_;
+  SystemFiles files_;
+  ManualClock clock_;
+  Json plan_;
+};
+
+}  // namespace
+
+TEST_CASE("a plan that is not locked is refused, unless the run is exploratory") {
+  Study study;
+  const Error error = thrown([&] { study.run(); });
+  CHECK(error.kind() == ErrorKind::usage);
+  CHECK(contains(error.what(), "is not locked"));
+  CHECK(contains(error.hint(), "preval lock"));
+
+  RunOptions options;
+  options.exploratory = true;
+  CHECK(study.run(options).exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction WHERE exploratory = 1") == "16");
+  CHECK(study.value("SELECT count(*) FROM prediction WHERE exploratory = 0") == "0");
+}
+
+TEST_CASE("a plan that changed since it was locked is drift that names the field") {
+  Study study;
+  study.lock();
+  study.plan()["repeats"] = 3;
+  study.save();
+  const Error error = thrown([&] { study.run(); });
+  CHECK(error.kind() == ErrorKind::drift);
+  CHECK(contains(error.what(), "/repeats"));
+}
+
+TEST_CASE("a prompt file that changed is drift, even in an exploratory run") {
+  Study study;
+  study.lock();
+  study.write("prereg/prompt.json", study.read("prereg/prompt.json") + " ");
+  RunOptions options;
+  options.exploratory = true;
+  CHECK(thrown([&] { study.run(); }).kind() == ErrorKind::drift);
+  CHECK(thrown([&] { study.run(options); }).kind() == ErrorKind::drift);
+}
+
+TEST_CASE("a complete run answers every record on every arm, and a second one asks nothing") {
+  Study study;
+  study.lock();
+  const RunResult first = study.run();
+  CHECK(first.exit_code() == 0);
+  CHECK(first.outcome() == "complete");
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+  CHECK(study.value("SELECT count(*) FROM label") == "32");
+  CHECK(study.value("SELECT count(*) FROM arm WHERE status = 'started'") == "2");
+  CHECK(study.value("SELECT outcome || exit_code FROM run") == "complete0");
+  CHECK(study.listener.subsets == 4);
+
+  study.listener.stages.clear();
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+  CHECK(study.value("SELECT count(*) FROM run") == "2");
+  CHECK(contains(study.listener.stages.back(), "everything is stored already"));
+}
+
+TEST_CASE("repeats are reads of their own") {
+  Study study;
+  study.plan()["repeats"] = 5;
+  study.save();
+  study.lock();
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "80");
+  CHECK(study.value("SELECT count(DISTINCT repeat) FROM prediction") == "5");
+}
+
+TEST_CASE("a missing subset is skipped and named, a changed one dropped and named") {
+  Study study;
+  study.lock();
+  const std::string whole = study.read("data/two/all.jsonl");
+  std::string changed = whole;
+  changed[changed.find("text 3")] = 'T';
+  study.write("data/two/all.jsonl", changed);
+  const RunResult dropped = study.run();
+  CHECK(dropped.exit_code() == 3);
+  CHECK(dropped.dropped_subsets == std::vector<std::string>{"two"});
+  CHECK(study.value("SELECT count(*) FROM prediction") == "8");
+  CHECK(study.value("SELECT status FROM subset WHERE name = 'two'") == "mismatch");
+
+  std::filesystem::remove_all(study.db_path().parent_path() / "data/two");
+  const RunResult missing = study.run();
+  CHECK(missing.exit_code() == 4);
+  CHECK(missing.missing_subsets == std::vector<std::string>{"two"});
+
+  study.write("data/two/all.jsonl", whole);
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+}
+
+TEST_CASE("selection and limit narrow what is asked, and a later run does the rest") {
+  Study study;
+  study.lock();
+  RunOptions options;
+  options.arms = {"b"};
+  options.subsets = {"one"};
+  options.limit = 2;
+  CHECK(study.run(options).exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "2");
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+
+  options.arms = {"c"};
+  CHECK(contains(thrown([&] { study.run(options); }).what(), "no arm 'c'"));
+  options.arms.clear();
+  options.subsets = {"ones"};
+  CHECK(contains(thrown([&] { study.run(options); }).what(), "did you mean one?"));
+}
+
+TEST_CASE("asked to stop, a run keeps what it has and goes on where it was") {
+  Study study;
+  study.lock();
+  study.listener.on_progress = [&](const Progress& progress) {
+    if (progress.done == 3) study.interrupt.asked = 1;
+  };
+  const RunResult stopped = study.run();
+  CHECK(stopped.interrupted);
+  CHECK(stopped.exit_code() == 130);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "3");
+  CHECK(study.value("SELECT outcome FROM run") == "interrupted");
+
+  study.interrupt.asked = 0;
+  study.listener.on_progress = {};
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+}
+
+TEST_CASE("of the arms of one fallback group the first that serves is run") {
+  Study study;
+  for (auto& arm : study.plan()["arms"]) arm["fallback_group"] = "26b";
+  study.save();
+  study.lock();
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT status || ': ' || reason FROM arm WHERE name = 'b'") ==
+        "not run: a serves for 26b");
+}
+
+TEST_CASE("terms that are not accepted are a recorded outcome; so is an exploratory arm that fails") {
+  Study study;
+  study.plan()["backends"][1] = {{"id", "other"}, {"kind", "llamacpp"}, {"read", "exact"},
+                                 {"server", {{"command", {"/no/such/server"}}}},
+                                 {"kv_cache", "f16"}, {"context", 64}, {"slots", 1}};
+  study.plan()["checkpoints"].push_back({{"id", "gated"}, {"name", "Gated"}, {"revision", "1"},
+                                         {"weights_dtype", "none"}, {"license", "terms"}, {"template", "chat"},
+                                         {"files", Json::array()},
+                                         {"terms", {{"id", "t"}, {"url", "http://example.org"}}}});
+  study.plan()["arms"][1]["checkpoint"] = "gated";
+  study.plan()["arms"][1]["confirmatory"] = false;
+  study.save();
+  study.lock();
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT status || ': ' || reason FROM arm WHERE name = 'b'") ==
+        "not run: terms not accepted");
+
+  RunOptions options;
+  options.accepted_terms = {"t"};
+  options.logs = study.db_path().parent_path();
+  CHECK(study.run(options).exit_code() == 0);
+  CHECK(study.value("SELECT status FROM arm WHERE name = 'b'") == "failed");
+
+  study.plan()["arms"][1]["confirmatory"] = true;
+  study.save();
+  std::filesystem::remove(study.db_path().parent_path() / "prereg/plan.lock.json");
+  std::filesystem::remove(study.db_path());
+  study.lock();
+  const RunResult result = study.run(options);
+  CHECK(result.exit_code() == 5);
+  CHECK(result.unserved_arms == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("the first exit code that applies is taken") {
+  RunResult result;
+  CHECK(result.exit_code() == 0);
+  result.missing_reads = 1;
+  CHECK(result.exit_code() == 4);
+  result.unserved_arms = {"a"};
+  CHECK(result.exit_code() == 5);
+  result.dropped_subsets = {"s"};
+  CHECK(result.exit_code() == 3);
+  result.interrupted = true;
+  CHECK(result.exit_code() == 130);
+}
+
+TEST_CASE("a dry run says what is registered, stored and left to ask") {
+  Study study;
+  study.lock();
+  RunOptions options;
+  const auto before = dry_run(study.files(), study.open(), options, nullptr);
+  REQUIRE(before.size() == 2);
+  CHECK(before[0].registered == 8);
+  CHECK(before[0].stored == 0);
+  options.limit = 1;
+  options.arms = {"a"};
+  study.run(options);
+  Db db = open_store(study.db_path(), Db::Mode::read_only);
+  options = {};
+  const auto after = dry_run(study.files(), study.open(), options, &db);
+  CHECK(after[0].stored == 2);
+  CHECK(after[1].stored == 0);
+}
