@@ -1,0 +1,178 @@
+#include "report/document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "report/wording.h"
+
+namespace preval {
+
+namespace {
+
+std::vector<std::string> banners_of(const ReportModel& model) {
+  std::vector<std::string> banners;
+  if (model.simulated) {
+    banners.push_back("SIMULATED: no model answered. The answers were drawn at random; the figures show what this "
+                      "study would look like and say nothing about any model.");
+  }
+  if (model.exploratory) {
+    banners.push_back("EXPLORATORY: these answers are not part of the registered study; they were read with "
+                      "--exploratory.");
+  }
+  if (model.scored && model.unscored > 0) {
+    banners.push_back(fmt::format("{} came after the last scoring and are not in these figures: preval score counts "
+                                  "them in.", counted(model.unscored, "answer")));
+  }
+  return banners;
+}
+
+std::string subject_of(const ReportModel& model) {
+  if (model.plan) return fmt::format("{} {}", model.plan->name, model.plan->version);
+  return model.arms.empty() ? "Empty store" : "Imported answers";
+}
+
+std::string lead_of(const ReportModel& model) {
+  if (model.plan) return model.plan->description;
+  return model.arms.empty() ? "This store holds no plan and no answers yet: preval run PLAN fills it." : "";
+}
+
+std::string command_of(const ReportModel& model) {
+  const bool exploratory = model.exploratory && !model.simulated;
+  return fmt::format("preval {} {}.json{}", model.simulated ? "rehearse" : "run", model.plan->name,
+                     exploratory ? " --exploratory" : "");
+}
+
+std::vector<std::string> plan_facts(const ReportPlan& plan) {
+  std::vector<std::string> facts = {
+      fmt::format("plan {} {}, by {}: sha256 {}", plan.name, plan.version, list_of(plan.authors), plan.sha256),
+      plan.locked_at ? "locked at " + *plan.locked_at : std::string("not locked"),
+      "prompt file: sha256 " + plan.prompt_sha256};
+  if (!plan.ledger_head.empty()) {
+    facts.push_back(fmt::format("plan with its deviations: sha256 {}; head of the ledger {}", plan.effective_sha256,
+                                plan.ledger_head));
+  }
+  return facts;
+}
+
+Table arm_facts(const ReportModel& model) {
+  Table table;
+  table.columns = {{"arm"}, {"checkpoint"}, {"backend"}, {"answered by"}, {"registered as"}};
+  for (const ReportArm& arm : model.arms) {
+    table.rows.push_back(
+        {{arm.name},
+         {join({arm.checkpoint_name, arm.weights_dtype, arm.revision}, " ")},
+         {fmt::format("{} ({}, {})", arm.backend, arm.kind, arm.read)},
+         {arm.identity.empty() ? std::string(kNothing) : arm.identity},
+         {arm.source == "imported" ? "imported" : arm.confirmatory ? "confirmatory" : "exploratory"}});
+  }
+  return table;
+}
+
+Table run_facts(const ReportModel& model) {
+  Table table;
+  table.columns = {{"run", true}, {"started"}, {"ended"}, {"outcome"}, {"preval"}, {"machine"}};
+  for (const ReportRun& run : model.runs) {
+    const std::string version =
+        run.git_commit.empty() ? run.tool_version : fmt::format("{} ({:.12})", run.tool_version, run.git_commit);
+    table.rows.push_back({{std::to_string(run.id)},
+                          {run.started_at},
+                          {run.ended_at.empty() ? std::string(kNothing) : run.ended_at},
+                          {(run.outcome.empty() ? "under way" : run.outcome) +
+                           (run.exploratory ? ", exploratory" : "")},
+                          {version},
+                          {run.host}});
+  }
+  return table;
+}
+
+}  // namespace
+
+Section hypotheses_section(const ReportModel& model) {
+  Section section{"Registered hypotheses", false, {}};
+  if (model.hypotheses.empty()) {
+    section.blocks.push_back(Paragraph{model.plan ? "The plan registers no hypotheses." : "There is no plan."});
+    return section;
+  }
+  std::vector<std::string> items;
+  for (const ReportHypothesis& each : model.hypotheses) {
+    items.push_back(fmt::format("{} ({}): {}", each.id, each.confirmatory ? "confirmatory" : "exploratory",
+                                each.statement));
+  }
+  section.blocks.push_back(Bullets{std::move(items)});
+  section.blocks.push_back(Paragraph{"This report gives the figures that they are about, and no verdicts."});
+  return section;
+}
+
+Section deviations_section(const ReportModel& model) {
+  Section section{"Deviations", false, {}};
+  if (model.deviations.empty()) {
+    section.blocks.push_back(Paragraph{"None."});
+  } else {
+    Table table;
+    table.columns = {{"no.", true}, {"at"}, {"field"}, {"registered"}, {"done"}, {"reason"}};
+    for (const ReportDeviation& each : model.deviations) {
+      table.rows.push_back({{std::to_string(each.number)}, {each.at}, {each.field}, {each.from}, {each.to}, {each.why}});
+    }
+    section.blocks.push_back(std::move(table));
+  }
+  std::vector<std::string> drift;
+  for (const ReportDrift& each : model.drift) {
+    drift.push_back(each.predictions > 0
+                        ? fmt::format("{} {}: {} ({})", each.kind, each.name, each.detail,
+                                      counted(each.predictions, "answer"))
+                        : fmt::format("{} {}: {}", each.kind, each.name, each.detail));
+  }
+  if (!drift.empty()) {
+    if (model.deviations.empty()) {
+      section.blocks.front() = Paragraph{"None was written down, but not everything is as it was registered:"};
+    }
+    section.blocks.push_back(Bullets{std::move(drift)});
+  }
+  return section;
+}
+
+Section caveats_section(const ReportModel& model) {
+  Section section{"What these figures cannot show", false, {}};
+  std::vector<std::string> items = {
+      "Where a subset is a public test set, its records may have been in the training data of the checkpoints."};
+  if (!model.published_model.empty()) {
+    items.push_back(fmt::format("The figures of {} are published ones; nobody measured them again for this report, and "
+                                "they were measured with prompts worded otherwise.", model.published_model));
+  }
+  items.push_back("Answers depend on the wording of the prompt. One wording was registered and used; another one "
+                  "would give other figures.");
+  items.push_back("Times were taken on whatever machines the servers ran on. They compare those set-ups, not "
+                  "hardware.");
+  section.blocks.push_back(Bullets{std::move(items)});
+  return section;
+}
+
+Section provenance_section(const ReportModel& model) {
+  Section section{"Provenance", true, {}};
+  if (model.plan) section.blocks.push_back(Bullets{plan_facts(*model.plan)});
+  if (!model.arms.empty()) section.blocks.push_back(arm_facts(model));
+  if (!model.runs.empty()) section.blocks.push_back(run_facts(model));
+  if (model.plan) {
+    section.blocks.push_back(Paragraph{fmt::format("To reproduce: {}, with the plan of the digest above and the data "
+                                                   "and checkpoints whose digests it holds.", command_of(model))});
+  }
+  if (section.blocks.empty()) section.blocks.push_back(Paragraph{"No plan, no runs."});
+  return section;
+}
+
+Document build_document(const ReportModel& model) {
+  Document document;
+  document.title = subject_of(model);
+  document.banners = banners_of(model);
+  document.lead = lead_of(model);
+  if (!model.plan && model.arms.empty()) return document;
+  document.sections = {hypotheses_section(model),  deviations_section(model), accuracy_section(model),
+                       published_section(model),   agreement_section(model),  calibration_section(model),
+                       coverage_section(model),    completeness_section(model), caveats_section(model),
+                       provenance_section(model)};
+  return document;
+}
+
+}  // namespace preval

@@ -1,0 +1,173 @@
+#pragma once
+// What a report says, before anybody decides how it looks: one model, read once from the store, and as
+// many renderings as people need. The model holds numbers and facts; document.h turns them into
+// headings, sentences and tables for readers, json.cpp into fields for programs. Equal stores give
+// equal reports: times come from the store, never from the clock.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/db.h"
+
+namespace preval {
+
+struct ReportPlan {
+  std::string name, version, description;
+  std::vector<std::string> authors;
+  std::string sha256, effective_sha256, ledger_head, prompt_sha256;
+  std::optional<std::string> locked_at;
+};
+
+struct ReportHypothesis {
+  std::string id, statement;
+  bool confirmatory = false;
+};
+
+struct ReportDeviation {
+  int number = 0;
+  std::string field, from, to, why, at;
+};
+
+/// Something that is not what was registered (view v_drift).
+struct ReportDrift {
+  std::string kind, name, detail;
+  std::int64_t predictions = 0;
+};
+
+struct ReportArm {
+  std::int64_t id = 0;
+  std::string name, checkpoint, checkpoint_name, revision, weights_dtype;
+  std::string backend, kind, read, source, status, reason;
+  bool confirmatory = false, started = false;
+  std::string identity, configuration_sha256;  ///< of the current configuration; empty: none
+};
+
+struct ReportBin {
+  double low = 0, high = 0;
+  std::int64_t n = 0;
+  std::optional<double> confidence, accuracy;
+};
+
+struct ReportCalibration {
+  std::int64_t n = 0;
+  int n_bins = 0;
+  std::string edges;
+  std::optional<double> ece, brier, nll, ece_after_labels;
+  double nll_clip = 0;
+  int labels = 0;
+  std::optional<int> splits, at_edge;
+  std::optional<double> temperature_low, temperature_high;
+  std::vector<ReportBin> bins;
+};
+
+/// A row of accuracy: of a subset, a pooled group, or the mean over subsets (macro).
+struct ReportAccuracy {
+  std::string scope, scope_kind;
+  std::int64_t n_subsets = 0, of_subsets = 0;
+  std::int64_t n_registered = 0, n_answered = 0, n_correct = 0;
+  std::optional<double> accuracy, low, high, answered_only, baseline;
+  std::string baseline_key;
+  std::int64_t n_tied = 0, n_one_label = 0;
+  std::optional<double> all_returned, label_mass;
+
+  /// The interval holds the baseline, or lies below it: no evidence of skill.
+  bool no_skill() const { return low && baseline && *low <= *baseline; }
+};
+
+struct ReportSubset {
+  std::string name, type, status, problem, registered_sha256;
+  std::int64_t n_registered = 0, families = 0;
+};
+
+/// One arm on one subset. Without scores when the arm or the subset was not run.
+struct ReportCell {
+  std::string state;                     ///< complete, incomplete, no answer, or why nothing was measured
+  std::int64_t n_failed = 0;             ///< given up
+  std::optional<ReportAccuracy> accuracy;
+  std::optional<ReportCalibration> calibration;
+};
+
+struct ReportMedian {
+  std::int64_t n_subsets = 0, of_subsets = 0;
+  std::optional<double> ece, ece_after_labels, brier, nll, label_mass;
+};
+
+/// One arm on a dataset group.
+struct ReportGroupArm {
+  std::vector<ReportCell> cells;         ///< one per subset of the group
+  std::vector<ReportAccuracy> pooled;    ///< all, then by question type
+  std::optional<ReportAccuracy> macro;
+  std::optional<ReportMedian> median;
+};
+
+struct ReportAgreement {
+  std::string arm_a, arm_b, scope, scope_kind;
+  bool same_checkpoint = false;
+  std::int64_t n = 0, same = 0;
+  std::optional<double> share, low;
+};
+
+struct ReportPublished {
+  std::string arm, scope, scope_kind, why_not;
+  bool comparable = false;
+  std::int64_t n_subsets = 0, of_subsets = 0, published_n = 0, n = 0;
+  std::optional<double> published_accuracy, accuracy, difference, low, high, published_ece, ece;
+};
+
+/// Subsets that are scored together. Arms as in ReportModel::arms.
+struct ReportGroup {
+  std::string id, title, scoring;
+  std::vector<ReportSubset> subsets;
+  std::vector<ReportGroupArm> arms;
+  std::vector<ReportAgreement> agreement;
+  std::vector<ReportPublished> published;
+};
+
+struct ReportFailures {
+  std::string arm, error_class;
+  std::int64_t attempts = 0, given_up = 0;
+};
+
+struct ReportRun {
+  std::int64_t id = 0;
+  std::string started_at, ended_at, outcome, tool_version, git_commit, host;
+  bool exploratory = false;
+  std::optional<std::int64_t> record_limit;
+};
+
+struct ReportModel {
+  bool simulated = false;
+  bool exploratory = false;              ///< only exploratory answers exist, and so are what is shown
+  std::optional<ReportPlan> plan;        ///< none: an empty store, or imported rows only
+  std::vector<ReportHypothesis> hypotheses;
+  std::vector<ReportDeviation> deviations;
+  std::vector<ReportDrift> drift;
+  std::vector<ReportArm> arms;
+  std::vector<ReportGroup> groups;
+  std::vector<ReportFailures> failures;
+  std::vector<ReportRun> runs;
+  std::string published_model, published_source;
+  std::int64_t unscored = 0;             ///< stored answers that came after the last scoring
+  bool scored = false;
+
+  /// The group that stands for the whole: the first suite, else the first one; none without groups.
+  const ReportGroup* headline() const;
+};
+
+/// Reads everything a report says from the store. Writes nothing.
+ReportModel build_report(Db& db);
+
+enum class ReportFormat { table, markdown, json };
+
+struct RenderOptions {
+  bool color = false;
+  int width = 100;                       ///< columns of the terminal; table only
+  bool brief = false;                    ///< results without calibration, coverage, provenance; table only
+};
+
+/// The report as text that ends with a line feed. Markdown and JSON do not depend on the options.
+std::string render(const ReportModel& model, ReportFormat format, const RenderOptions& options);
+
+}  // namespace preval
