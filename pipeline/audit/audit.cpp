@@ -1,0 +1,110 @@
+#include "audit/audit.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "plan/lock.h"
+#include "suite/manifest.h"
+#include "suite/verify.h"
+
+namespace preval {
+namespace {
+
+class Audit {
+ public:
+  Audit(Files& files, const OpenPlan& plan, AuditResult& result)
+      : files_(files), plan_(plan), result_(result) {}
+
+  void check_plan() {
+    if (!plan_.lock) {
+      add({"lock", lock_path(plan_.path).generic_string(), "a lock", "(absent)", ""});
+    } else {
+      ++result_.checked;
+    }
+    const auto named = named_files(plan_.effective);
+    result_.checked += static_cast<int>(named.size());
+    for (const PlanDrift& drift : check_lock(files_, plan_)) {
+      std::string what = "plan";
+      for (const NamedFile& file : named) {
+        if (file.path.generic_string() == drift.field) what = file.what;
+      }
+      add({what, drift.field, drift.registered, drift.found, ""});
+    }
+  }
+
+  void check_manifest_files() {
+    try {
+      for (const PlanDrift& drift : check_manifests(files_, plan_)) {
+        add({"manifest", drift.field, drift.registered, drift.found, ""});
+      }
+    } catch (const Error& error) {  // an unreadable manifest must not hide what else changed
+      add({"manifest", plan_.path.generic_string(), "a readable manifest", error.what(), ""});
+    }
+  }
+
+  void check_data(const std::optional<std::filesystem::path>& data) {
+    for (const SubsetCheck& check : verify_data(files_, plan_, data, {}).subsets) {
+      if (check.status == SubsetStatus::missing) {
+        result_.unchecked.push_back(
+            fmt::format("data of subset {}: {}", check.subset, check.problem));
+        continue;
+      }
+      ++result_.checked;
+      if (check.status == SubsetStatus::ok) continue;
+      add({"data", check.path.generic_string(), check.registered_sha256,
+           fmt::format("{} ({})", check.found_sha256.empty() ? "(unreadable)" : check.found_sha256,
+                       check.problem),
+           check.first_bad_line > 0 ? fmt::format("line {}", check.first_bad_line) : ""});
+    }
+  }
+
+  void check_checkpoints(const std::optional<std::filesystem::path>& folder) {
+    for (const Checkpoint& checkpoint : plan_.effective.checkpoints) {
+      for (const CheckpointFile& file : checkpoint.files) {
+        const std::string what = fmt::format("file {} of checkpoint {}", file.name, checkpoint.id);
+        if (!folder || !files_.exists(*folder / file.name)) {
+          result_.unchecked.push_back(what + (folder ? ": not there" : ": no folder was given"));
+          continue;
+        }
+        ++result_.checked;
+        const std::string found = sha256_file(files_, *folder / file.name);
+        if (found != file.sha256) {
+          add({"checkpoint", (*folder / file.name).generic_string(), file.sha256, found, ""});
+        }
+      }
+    }
+  }
+
+ private:
+  void add(AuditFinding finding) { result_.findings.push_back(std::move(finding)); }
+
+  Files& files_;
+  const OpenPlan& plan_;
+  AuditResult& result_;
+};
+
+}  // namespace
+
+AuditResult audit_plan(Files& files, const std::filesystem::path& path, const AuditScope& scope) {
+  AuditResult result;
+  OpenPlan plan;
+  try {
+    plan = open_plan(files, path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::drift) throw;
+    // Lock or ledger were edited: without them nobody knows what was registered, so this is all.
+    result.findings.push_back(
+        {"lock", path.generic_string(), "lock and ledger as preval wrote them", error.what(), ""});
+    result.unchecked.emplace_back("everything else: lock and ledger have to be restored first");
+    return result;
+  }
+  Audit audit(files, plan, result);
+  audit.check_plan();
+  audit.check_manifest_files();
+  audit.check_data(scope.data);
+  audit.check_checkpoints(scope.checkpoints);
+  return result;
+}
+
+}  // namespace preval

@@ -1,0 +1,40 @@
+#pragma once
+// Has anything changed since it was registered? The audit looks at everything that a plan pins and
+// says, for each difference, which field it is, what was registered and what is there now. It never
+// stops at the first one, and it says what it could not look at.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace preval {
+
+/// One difference.
+struct AuditFinding {
+  /// plan | lock | prompt | manifest | published | data | checkpoint
+  std::string what;
+  std::string field;  ///< JSON pointer into the plan, or a file's path
+  std::string registered, found;
+  std::string first_row;  ///< first affected row, where one can be named; else empty
+};
+
+struct AuditResult {
+  std::vector<AuditFinding> findings;
+  int checked = 0;  ///< things compared: plan, named files, data and checkpoint files
+  std::vector<std::string> unchecked;  ///< what is not here and so was not compared
+};
+
+/// Where to look for files that a plan pins and that need not be there.
+struct AuditScope {
+  std::optional<std::filesystem::path> data;  ///< overrides every group's folder
+  std::optional<std::filesystem::path>
+      checkpoints;  ///< checkpoint files are looked at only with it
+};
+
+/// Audits a plan with everything beside it. Throws usage errors for a plan that cannot be read at
+/// all.
+AuditResult audit_plan(Files& files, const std::filesystem::path& plan, const AuditScope& scope);
+
+}  // namespace preval

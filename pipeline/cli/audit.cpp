@@ -1,0 +1,89 @@
+// preval audit: what differs from what was registered?
+#include "audit/audit.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "base/json.h"
+#include "cli/command.h"
+
+namespace preval {
+namespace {
+
+struct AuditOptions {
+  std::string plan, data, checkpoints;
+  bool explain = false, json = false;
+};
+
+Json audit_json(const AuditResult& result) {
+  Json findings = Json::array();
+  for (const AuditFinding& finding : result.findings) {
+    findings.push_back(
+        {{"what", finding.what},
+         {"field", finding.field},
+         {"registered", finding.registered},
+         {"found", finding.found},
+         {"first_row", finding.first_row.empty() ? Json() : Json(finding.first_row)}});
+  }
+  return {{"checked", result.checked},
+          {"findings", std::move(findings)},
+          {"unchecked", result.unchecked}};
+}
+
+void print_findings(std::ostream& out, const AuditResult& result, bool explain) {
+  for (const AuditFinding& finding : result.findings) {
+    out << fmt::format("drift  {}  {}\n", finding.what, finding.field);
+    if (!explain) continue;
+    out << fmt::format("  registered  {}\n  found       {}\n", finding.registered, finding.found);
+    if (!finding.first_row.empty()) out << fmt::format("  first row   {}\n", finding.first_row);
+  }
+  out << fmt::format("{} checked, {} drifted, {} not here\n", result.checked,
+                     result.findings.size(), result.unchecked.size());
+}
+
+void audit(Context& context, const AuditOptions& options) {
+  AuditScope scope;
+  if (!options.data.empty()) scope.data = options.data;
+  if (!options.checkpoints.empty()) scope.checkpoints = options.checkpoints;
+  const AuditResult result = audit_plan(context.files, options.plan, scope);
+  if (options.json) {
+    context.out << audit_json(result).dump(2) << '\n';
+  } else {
+    print_findings(context.out, result, options.explain);
+    if (options.explain || context.verbose) {
+      for (const std::string& item : result.unchecked)
+        context.err << "not checked: " << item << '\n';
+    }
+    if (!result.findings.empty() && !options.explain && !context.quiet) {
+      context.err << "--explain shows what was registered and what is there\n";
+    }
+  }
+  context.exit_code = result.findings.empty() ? 0 : 3;
+}
+
+}  // namespace
+
+void add_audit(CLI::App& app, Context& context) {
+  auto* command = app.add_subcommand(
+      "audit",
+      "Looks for drift: plan, lock, named files, data and checkpoints against the registered");
+  const auto options = std::make_shared<AuditOptions>();
+  command->add_option("plan", options->plan, "The plan")->required()->type_name("PLAN");
+  command->add_option("--data", options->data, "Folder of SUBSET/all.jsonl, instead of the plan's")
+      ->type_name("DIR");
+  command
+      ->add_option("--checkpoints", options->checkpoints, "Folder of checkpoint files to check too")
+      ->type_name("DIR");
+  command->add_flag("--explain", options->explain,
+                    "Name registered value, found value and first row");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      help_footer({"preval audit prereg/quickstart.json --explain",
+                   "preval audit prereg/public-local.json --data datasets/public --json",
+                   "preval audit prereg/quickstart.json --checkpoints .local/checkpoints"},
+                  "0 everything is as registered, 2 usage or plan, 3 something drifted"));
+  command->callback([options, &context] { audit(context, *options); });
+}
+
+}  // namespace preval

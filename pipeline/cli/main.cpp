@@ -1,0 +1,61 @@
+// The program: global options, one line per subcommand, and the place where errors become exit codes.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/exit_code.h"
+#include "cli/version.h"
+
+int main(int argc, char** argv) {
+  using namespace preval;
+  // A reader that goes away (`preval report | head`) is the end of the output, not of the program.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  SystemFiles files;
+  SystemClock clock;
+  Context context{files, clock, std::cout, std::cerr};
+
+  CLI::App app{
+      "preval runs a preregistered evaluation: it reads labels from language models as a plan fixed\n"
+      "before the first call says, keeps every answer in SQLite, and reports what the plan claims."};
+  app.name("preval");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.set_version_flag("--version", [] { return version_text(); }, "Versions of tool and libraries");
+  app.add_option("--db", context.db, "The store")->capture_default_str();
+  app.add_option("--color", context.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  app.add_flag("-q,--quiet", context.quiet, "Say only what went wrong");
+  app.add_flag("-v,--verbose", context.verbose, "Say more");
+  app.footer(help_footer({"preval verify prereg/quickstart.json", "preval run prereg/quickstart.json",
+                          "preval query \"select * from v_accuracy\""},
+                         kExitCodes));
+  add_verify(app, context);
+  add_lock(app, context);
+  add_run(app, context);
+  add_rehearse(app, context);
+  add_score(app, context);
+  add_report(app, context);
+  add_audit(app, context);
+  add_query(app, context);
+
+  try {
+    app.parse(argc, argv);
+    std::cout.flush();
+    return context.exit_code;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, std::cout, std::cerr) == 0 ? 0 : exit_code(ErrorKind::usage);
+  } catch (const Error& error) {
+    std::cout.flush();
+    std::cerr << "preval: " << error.what() << '\n';
+    if (!error.hint().empty()) std::cerr << "  hint: " << error.hint() << '\n';
+    return exit_code(error.kind());
+  } catch (const std::exception& error) {
+    std::cerr << "preval: internal error: " << error.what() << '\n';
+    return exit_code(ErrorKind::check);
+  }
+}

@@ -1,0 +1,107 @@
+// preval report: what the store says, for people and programs; and whether a copy still says the same.
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <map>
+#include <ostream>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "report/model.h"
+#include "store/store.h"
+
+namespace preval {
+
+namespace {
+
+constexpr int kWidth = 100;
+
+struct ReportCommand {
+  std::string format, output, check;
+  bool json = false;
+};
+
+const std::map<std::string, ReportFormat> kFormats = {
+    {"table", ReportFormat::table}, {"md", ReportFormat::markdown}, {"json", ReportFormat::json}};
+
+/// The format asked for; without one, that of the named file's ending.
+ReportFormat format_of(const ReportCommand& options) {
+  if (options.json) return ReportFormat::json;
+  if (!options.format.empty()) return kFormats.at(options.format);
+  const std::filesystem::path named = options.check.empty() ? options.output : options.check;
+  const auto by_ending = kFormats.find(named.extension().string().substr(named.extension().empty() ? 0 : 1));
+  return by_ending == kFormats.end() ? ReportFormat::table : by_ending->second;
+}
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kWidth;
+}
+
+std::string_view next_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+void check(Context& context, const std::string& file, const std::string& report) {
+  const std::string copy = context.files.read(file);
+  if (copy == report) {
+    if (!context.quiet) context.err << fmt::format("{} says what {} says\n", file, context.db.string());
+    return;
+  }
+  std::string_view left_copy = copy, left_report = report;
+  for (std::size_t number = 1;; ++number) {
+    const bool copy_ended = left_copy.empty(), report_ended = left_report.empty();
+    const std::string_view in_copy = next_line(left_copy), in_report = next_line(left_report);
+    if (in_copy == in_report && copy_ended == report_ended && !(copy_ended && report_ended)) continue;
+    const auto shown = [](bool ended, std::string_view line) {
+      return ended ? std::string("(the file ends)") : std::string(line);
+    };
+    throw Error(ErrorKind::drift,
+                copy_ended && report_ended
+                    ? fmt::format("{} differs from the report in its last line feed", file)
+                    : fmt::format("{} differs from the report in line {}\n  file:  {}\n  store: {}", file, number,
+                                  shown(copy_ended, in_copy), shown(report_ended, in_report)),
+                fmt::format("preval report -o {} writes it anew", file));
+  }
+}
+
+void report(Context& context, const ReportCommand& options) {
+  Db db = open_store(context.db, Db::Mode::read_only);
+  const ReportFormat format = format_of(options);
+  const bool to_terminal = options.output.empty() && options.check.empty();
+  RenderOptions look;
+  look.width = to_terminal ? terminal_width() : kWidth;
+  look.color = to_terminal && use_color(context, STDOUT_FILENO);
+  const std::string text = render(build_report(db), format, look);
+  if (!options.check.empty()) return check(context, options.check, text);
+  if (options.output.empty()) {
+    context.out << text;
+    return;
+  }
+  context.files.replace(options.output, text);
+  if (!context.quiet) context.err << fmt::format("wrote {}\n", options.output);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Context& context) {
+  auto* command = app.add_subcommand("report", "Reports what the store holds, or checks a copy of a report");
+  const auto options = std::make_shared<ReportCommand>();
+  auto* format = command->add_option("--format", options->format, "table, md or json (default: by the file's ending)")
+                     ->check(CLI::IsMember({"table", "md", "json"}));
+  command->add_flag("--json", options->json, "Short for --format json")->excludes(format);
+  auto* output = command->add_option("-o,--output", options->output, "Write to this file")->type_name("FILE");
+  command->add_option("--check", options->check, "Compare with this file; name the first line that differs")
+      ->type_name("FILE")
+      ->excludes(output);
+  command->footer(help_footer({"preval report", "preval report -o report.md", "preval report --check report.md"},
+                              "0 reported, or the copy is the same, 1 the machine refused, 2 no such store,\n"
+                              "  3 the copy differs"));
+  command->callback([options, &context] { report(context, *options); });
+}
+
+}  // namespace preval

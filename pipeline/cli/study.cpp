@@ -1,0 +1,195 @@
+#include "cli/study.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/interrupt.h"
+#include "cli/version.h"
+#include "report/model.h"
+#include "run/progress.h"
+#include "score/score.h"
+
+namespace preval {
+
+namespace {
+
+constexpr char kGemmaTerms[] = "gemma";
+
+int terminal_width(int fd) {
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
+}
+
+bool environment_says_yes(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+/// Folders of a plan are relative to the folder that holds the plan's folder: the checkout.
+std::filesystem::path root_of(const OpenPlan& plan) {
+  return std::filesystem::absolute(plan.directory).lexically_normal().parent_path();
+}
+
+RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
+  RunOptions options;
+  if (!given.data.empty()) options.data = given.data;
+  options.arms = given.arms;
+  options.subsets = given.subsets;
+  options.limit = given.limit;
+  options.exploratory = given.exploratory;
+  options.accepted_terms = {given.accepted_terms.begin(), given.accepted_terms.end()};
+  if (given.accept_gemma || environment_says_yes("PREVAL_ACCEPT_GEMMA_TERMS")) {
+    options.accepted_terms.insert(kGemmaTerms);
+  }
+  options.root = root_of(plan);
+  options.checkpoints = given.checkpoints.empty() ? options.root / ".local/checkpoints"
+                                                  : std::filesystem::path(given.checkpoints);
+  options.logs = given.logs.empty() ? options.root / ".local/logs" : std::filesystem::path(given.logs);
+  return options;
+}
+
+Json published_figures(Files& files, const OpenPlan& plan) {
+  if (!plan.effective.published) return Json();
+  const std::filesystem::path path = plan.resolve(plan.effective.published->file);
+  return parse_json(files.read(path), path.string());
+}
+
+void print_dry_run(Context& context, const OpenPlan& plan, const RunOptions& options) {
+  std::optional<Db> store;
+  if (context.files.exists(context.db)) store.emplace(open_store(context.db, Db::Mode::read_only));
+  const std::vector<ArmPlan> arms =
+      dry_run(context.files, plan, options, store ? &*store : nullptr);
+  context.out << fmt::format("{:<28} {:>10} {:>8} {:>8}  {}\n", "arm", "registered", "stored",
+                             "to ask", "");
+  for (const ArmPlan& arm : arms) {
+    const std::string state = !arm.state.empty() ? "not run: " + arm.state
+                              : arm.confirmatory ? "confirmatory"
+                                                 : "exploratory";
+    context.out << fmt::format("{:<28} {:>10} {:>8} {:>8}  {}\n", arm.arm, grouped(arm.registered),
+                               grouped(arm.stored),
+                               grouped(arm.state.empty() ? arm.registered - arm.stored : 0), state);
+  }
+}
+
+/// results.db → report.md; other.db → other.report.md.
+std::filesystem::path report_path(const std::filesystem::path& db, std::string_view ending) {
+  const std::string stem = db.stem().string();
+  return db.parent_path() / (stem == "results" ? fmt::format("report.{}", ending)
+                                               : fmt::format("{}.report.{}", stem, ending));
+}
+
+void score_and_report(Context& context) {
+  Db db = open_store(context.db, Db::Mode::read_write);
+  recompute_scores(db, context.clock, tool_version());
+  const ReportModel model = build_report(db);
+  RenderOptions look;
+  look.color = use_color(context, STDOUT_FILENO);
+  look.width = terminal_width(STDOUT_FILENO);
+  context.out << render(model, ReportFormat::table, look) << std::flush;
+  for (const auto& [format, ending] :
+       {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
+    context.files.replace(report_path(context.db, ending), render(model, format, {}));
+  }
+  if (!context.quiet) {
+    context.err << fmt::format("store   {}\nreport  {}\n        {}\n", context.db.string(),
+                               report_path(context.db, "md").string(),
+                               report_path(context.db, "json").string());
+  }
+}
+
+void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult& result) {
+  std::size_t registered = 0;
+  for (const DatasetGroup& group : plan.effective.datasets) registered += group.subsets.size();
+  const std::size_t absent = result.missing_subsets.size() + result.dropped_subsets.size();
+  if (absent > 0) {
+    context.err << fmt::format("{} of {} subsets", registered - absent, registered);
+    if (!result.missing_subsets.empty()) {
+      context.err << "; missing: " << join(result.missing_subsets, ", ");
+    }
+    if (!result.dropped_subsets.empty()) {
+      context.err << "; dropped: " << join(result.dropped_subsets, ", ");
+    }
+    context.err << '\n';
+  }
+  if (result.missing_reads > 0) {
+    context.err << fmt::format("{} reads are missing: the same command goes on where this one ended\n",
+                               grouped(result.missing_reads));
+  }
+  if (!result.unserved_arms.empty()) {
+    context.err << fmt::format("arms that did not serve: {}\n", join(result.unserved_arms, ", "));
+  }
+}
+
+}  // namespace
+
+void add_study_options(CLI::App& command, StudyOptions& options) {
+  command.add_option("plan", options.plan, "The plan")->required()->type_name("PLAN");
+  command.add_option("--data", options.data, "Folder of SUBSET/all.jsonl, instead of the plan's")
+      ->type_name("DIR");
+  command.add_option("--arm", options.arms, "Only this arm (repeatable)")->type_name("A");
+  command.add_option("--subset", options.subsets, "Only this subset (repeatable)")->type_name("S");
+  command.add_option("--limit", options.limit, "Only the first N records of each subset; marks the rows")
+      ->type_name("N");
+  command.add_option("--logs", options.logs, "Folder of server logs (.local/logs)")->type_name("DIR");
+}
+
+void run_study(Context& context, const StudyOptions& given,
+               const std::optional<Simulation>& simulated) {
+  OpenPlan plan = open_plan(context.files, given.plan);
+  if (simulated) {
+    for (BackendSpec& backend : plan.effective.backends) {
+      backend.kind = "simulated";
+      backend.server.reset();
+      backend.url.clear();
+      backend.key_env.clear();
+      backend.simulation = *simulated;
+    }
+  } else {
+    gate(context.files, plan, given.exploratory);
+  }
+  const RunOptions options = run_options(plan, given);
+  check_selection(plan.effective, options);
+  if (given.dry_run) return print_dry_run(context, plan, options);
+
+  RunInfo info;
+  info.tool_version = tool_version();
+  info.git_commit = build_commit();
+  info.host = host_text();
+  info.exploratory = given.exploratory;
+  info.limit = given.limit;
+  info.simulated = std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),
+                               [](const BackendSpec& backend) { return backend.kind == "simulated"; });
+
+  std::filesystem::create_directories(options.logs);
+  const StoreLock lock(context.db);
+  const SignalInterrupt interrupt;
+  ProgressPrinter::Look look;
+  look.terminal = isatty(STDERR_FILENO) == 1;
+  look.color = use_color(context, STDERR_FILENO);
+  look.quiet = context.quiet;
+  look.width = terminal_width(STDERR_FILENO);
+  look.simulated = info.simulated;
+  ProgressPrinter progress(context.err, context.clock, look);
+  RunResult result;
+  {
+    Store store(open_store(context.db, Db::Mode::create), context.clock);
+    const RunSeams seams{context.files, context.clock, progress, interrupt,
+                         [] { return make_curl_transport(); }};
+    result = run_pipeline(seams, store, plan, published_figures(context.files, plan), options, info);
+  }
+  score_and_report(context);
+  say_what_is_missing(context, plan, result);
+  if (result.interrupted) {
+    context.err << "interrupted: what was answered is stored; the same command goes on\n";
+  }
+  context.exit_code = result.exit_code();
+}
+
+}  // namespace preval

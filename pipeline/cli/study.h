@@ -1,0 +1,27 @@
+#pragma once
+// What run and rehearse share: opening plan and store, running, scoring, reporting, ending.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "run/pipeline.h"
+
+namespace preval {
+
+/// Options that both commands take, with their CLI11 definitions.
+struct StudyOptions {
+  std::string plan;
+  std::string data, checkpoints, logs;
+  std::vector<std::string> arms, subsets, accepted_terms;
+  std::optional<int> limit;
+  bool exploratory = false, dry_run = false, accept_gemma = false;
+};
+void add_study_options(CLI::App& command, StudyOptions& options);
+
+/// Runs the plan into the store at context.db, scores it, prints the results table and writes the
+/// reports beside the store. `simulated` replaces every backend by a simulation.
+void run_study(Context& context, const StudyOptions& options,
+               const std::optional<Simulation>& simulated);
+
+}  // namespace preval
