@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Speed of the parts that wait for nobody, each beside a yardstick measured in the same run.
+
+    scripts/bench.py [--build build/test] [--data DIR] [--runs 15]
+
+Cold start of `preval --version`; the file hash beside `openssl dgst -sha256`; `verify` of whatever public
+subsets lie in --data beside `sha256sum` on the same files; peak memory of a quickstart run (needs the engine
+of scripts/setup.sh). Times are the minimum over the runs: the machine's noise only ever adds."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def seconds(command, runs, expect=(0,)):
+    """The fastest of `runs` runs, in seconds of wall clock."""
+    best = float("inf")
+    for _ in range(runs):
+        start = time.perf_counter()
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        best = min(best, time.perf_counter() - start)
+        if done.returncode not in expect:
+            sys.exit(f"bench: {' '.join(map(str, command))}: exit {done.returncode}")
+    return best
+
+
+def peak_mb(command):
+    """Peak resident memory of the command itself, in MB: its children (servers) are not counted."""
+    pid = os.fork()
+    if pid == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.chdir(ROOT)
+        os.execv(command[0], [str(part) for part in command])
+    _, status, usage = os.wait4(pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        sys.exit(f"bench: {' '.join(map(str, command))}: exit {os.waitstatus_to_exitcode(status)}")
+    return usage.ru_maxrss / 1024
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/test", help="folder of a build with PREVAL_TESTS=ON")
+    parser.add_argument("--data", help="folder of SUBSET/all.jsonl of the public suite")
+    parser.add_argument("--runs", type=int, default=15)
+    options = parser.parse_args()
+    build = ROOT / options.build
+    preval = build / "preval"
+
+    print(f"cold start of preval --version   {seconds([preval, '--version'], options.runs) * 1000:8.1f} ms")
+
+    with tempfile.TemporaryDirectory(dir=build) as folder:
+        big = Path(folder) / "big"
+        block = os.urandom(1 << 20)
+        with open(big, "wb") as out:
+            for _ in range(500):
+                out.write(block)
+        ours = seconds([build / "tests/hash_file", big], 5)
+        theirs = seconds(["openssl", "dgst", "-sha256", big], 5)
+        print(f"hash of a 500 MB file            {ours:8.3f} s   openssl dgst {theirs:.3f} s   ratio {ours / theirs:.2f}")
+
+        if options.data:
+            files = sorted(Path(options.data).resolve().glob("*/all.jsonl"))
+            command = [preval, "verify", "prereg/public-local.json", "--data", Path(options.data).resolve()]
+            ours = seconds(command, options.runs, expect=(0, 1))
+            theirs = seconds(["sha256sum", *files], options.runs)
+            print(f"verify of {len(files)} public subsets      {ours * 1000:8.1f} ms  sha256sum {theirs * 1000:.1f} ms"
+                  f"   ratio {ours / theirs:.2f}")
+
+        if (ROOT / ".local/checkpoints").is_dir():
+            command = [preval, "-q", "--db", Path(folder) / "bench.db", "run", "prereg/quickstart.json"]
+            start = time.perf_counter()
+            peak = peak_mb(command)
+            print(f"quickstart run                   {time.perf_counter() - start:8.1f} s   peak memory of preval {peak:.1f} MB")
+            again = seconds(command, 3)
+            print(f"quickstart again, all stored     {again:8.2f} s")
+
+
+if __name__ == "__main__":
+    main()

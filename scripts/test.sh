@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds with warnings as errors, and runs every test, the ones against the real
+# llama.cpp server included. The last line is `N passed, N failed, N skipped`.
+#
+#   scripts/test.sh             what continuous integration runs
+#   scripts/test.sh --full      the same, then the sanitizer builds and a clang build
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+full=no
+case ${1:-} in '') ;; --full) full=yes ;; *) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 2 ;; esac
+
+scripts/setup.sh packages --tests
+mkdir -p .local
+# Without an engine the tests that need one are skipped, and counted as skipped.
+scripts/setup.sh engine || echo "test.sh: no engine: the tests against the real server will be skipped" >&2
+
+failed=0 passed=0 skipped=0
+
+# PRESET: builds it and runs its tests, and adds up what they say.
+run_tests() {
+  local preset=$1 dir=$root/build/$1 status=0 counts
+  cmake --preset "$preset" >"$root/.local/configure-$preset.log" || { cat "$root/.local/configure-$preset.log" >&2; exit 1; }
+  cmake --build --preset "$preset" >"$root/.local/build-$preset.log" || { tail -n 60 "$root/.local/build-$preset.log" >&2; exit 1; }
+  PREVAL_BINARY=$dir/preval "$dir/tests/preval_tests" -r junit -o "$dir/tests.xml" 2>"$dir/tests.err" || status=$?
+  cat "$dir/tests.err" >&2
+  counts=$(python3 scripts/count_tests.py "$dir/tests.xml" "$dir/tests.err") || { echo "$preset: the tests ended without a result (exit $status)" >&2; exit 1; }
+  echo "test.sh: $preset: $counts"
+  read -r p _ f _ s _ <<<"$counts"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+run_tests test
+if [ "$full" = yes ]; then
+  for preset in asan clang; do run_tests "$preset"; done
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
