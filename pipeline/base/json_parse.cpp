@@ -207,7 +207,7 @@ class QuickReader {
   }
 
   bool take(simdjson::dom::element from, Json& to, std::size_t depth) {
-    if (depth > kDeepest) return false;
+    if (depth == kDeepest && (from.is_object() || from.is_array())) return false;
     switch (from.type()) {
       case simdjson::dom::element_type::OBJECT:
         return take_object(from, to, depth);

@@ -1,6 +1,6 @@
 #pragma once
-// How a subcommand plugs into the program: one file per subcommand, one function each, which adds the
-// command to the CLI11 tree and sets what happens when it is chosen.
+// How a subcommand plugs into the program: one file per subcommand, one function each, which adds
+// the command to the CLI11 tree and sets what happens when it is chosen.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iosfwd>
@@ -16,8 +16,8 @@ namespace preval {
 struct Context {
   Files& files;
   Clock& clock;
-  std::ostream& out;                      ///< data
-  std::ostream& err;                      ///< talk and progress
+  std::ostream& out;  ///< data
+  std::ostream& err;  ///< talk and progress
   std::filesystem::path db = "results.db";
   std::string color = "auto";
   bool quiet = false, verbose = false;
@@ -34,7 +34,8 @@ void add_audit(CLI::App& app, Context& context);
 void add_query(CLI::App& app, Context& context);
 
 /// The foot of a command's help: three examples and the exit codes.
-std::string help_footer(std::initializer_list<std::string_view> examples, std::string_view exit_codes);
+std::string help_footer(std::initializer_list<std::string_view> examples,
+                        std::string_view exit_codes);
 
 /// Whether to colour this stream: --color, NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal.
 bool use_color(const Context& context, int fd);

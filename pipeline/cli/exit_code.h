@@ -12,13 +12,19 @@ inline constexpr std::string_view kExitCodes =
 
 constexpr int exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::usage: return 2;
-    case ErrorKind::drift: return 3;
-    case ErrorKind::incomplete: return 4;
-    case ErrorKind::backend: return 5;
-    case ErrorKind::interrupted: return 130;
+    case ErrorKind::usage:
+      return 2;
+    case ErrorKind::drift:
+      return 3;
+    case ErrorKind::incomplete:
+      return 4;
+    case ErrorKind::backend:
+      return 5;
+    case ErrorKind::interrupted:
+      return 130;
     case ErrorKind::check:
-    case ErrorKind::io: return 1;
+    case ErrorKind::io:
+      return 1;
   }
   return 1;
 }

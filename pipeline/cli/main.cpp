@@ -1,4 +1,5 @@
-// The program: global options, one line per subcommand, and the place where errors become exit codes.
+// The program: global options, one line per subcommand, and the place where errors become exit
+// codes.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -19,21 +20,25 @@ int main(int argc, char** argv) {
   Context context{files, clock, std::cout, std::cerr};
 
   CLI::App app{
-      "preval runs a preregistered evaluation: it reads labels from language models as a plan fixed\n"
-      "before the first call says, keeps every answer in SQLite, and reports what the plan claims."};
+      "preval runs a preregistered evaluation: it reads labels from language models as a plan "
+      "fixed\n"
+      "before the first call says, keeps every answer in SQLite, and reports what the plan "
+      "claims."};
   app.name("preval");
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_version_flag("--version", [] { return version_text(); }, "Versions of tool and libraries");
+  app.set_version_flag(
+      "--version", [] { return version_text(); }, "Versions of tool and libraries");
   app.add_option("--db", context.db, "The store")->capture_default_str();
   app.add_option("--color", context.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   app.add_flag("-q,--quiet", context.quiet, "Say only what went wrong");
   app.add_flag("-v,--verbose", context.verbose, "Say more");
-  app.footer(help_footer({"preval verify prereg/quickstart.json", "preval run prereg/quickstart.json",
-                          "preval query \"select * from v_accuracy\""},
-                         kExitCodes));
+  app.footer(
+      help_footer({"preval verify prereg/quickstart.json", "preval run prereg/quickstart.json",
+                   "preval query \"select * from v_accuracy\""},
+                  kExitCodes));
   add_verify(app, context);
   add_lock(app, context);
   add_run(app, context);

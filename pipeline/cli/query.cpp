@@ -25,15 +25,16 @@ struct QueryOptions {
 /// Pragmas that only look, and only without a new value.
 bool may_read_pragma(const char* name, const char* argument) {
   static const std::set<std::string_view> kLooks = {
-      "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo",
-      "foreign_key_list", "foreign_key_check", "integrity_check", "quick_check"};
-  static const std::set<std::string_view> kValues = {"user_version", "application_id", "page_count", "page_size",
-                                                     "encoding", "database_list", "compile_options"};
+      "table_info",  "table_xinfo",      "table_list",        "index_list",      "index_info",
+      "index_xinfo", "foreign_key_list", "foreign_key_check", "integrity_check", "quick_check"};
+  static const std::set<std::string_view> kValues = {
+      "user_version", "application_id", "page_count",     "page_size",
+      "encoding",     "database_list",  "compile_options"};
   return kLooks.contains(name) || (argument == nullptr && kValues.contains(name));
 }
 
-/// What a query may do: select, call functions, look at the schema. Everything else is denied, so that
-/// it does not matter which statement might write, attach or load something.
+/// What a query may do: select, call functions, look at the schema. Everything else is denied, so
+/// that it does not matter which statement might write, attach or load something.
 int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
   switch (action) {
     case SQLITE_SELECT:
@@ -55,8 +56,9 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 /// Errors of a query are errors of its author, unless the machine or the file is to blame.
 [[noreturn]] void throw_as_usage(const Error& error) {
   if (error.kind() != ErrorKind::check) throw error;
-  throw Error(ErrorKind::usage, error.what(),
-              error.hint().empty() ? "query reads only; preval query alone lists the views" : error.hint());
+  throw Error(
+      ErrorKind::usage, error.what(),
+      error.hint().empty() ? "query reads only; preval query alone lists the views" : error.hint());
 }
 
 void refuse_several_statements(Db& db, const std::string& sql) {
@@ -67,12 +69,14 @@ void refuse_several_statements(Db& db, const std::string& sql) {
   sqlite3_finalize(statement);
   // Comments and space behind the statement compile to nothing as well.
   statement = nullptr;
-  if (!empty && sqlite3_prepare_v2(db.handle(), rest, -1, &statement, nullptr) == SQLITE_OK && statement == nullptr) {
+  if (!empty && sqlite3_prepare_v2(db.handle(), rest, -1, &statement, nullptr) == SQLITE_OK &&
+      statement == nullptr) {
     return;
   }
   sqlite3_finalize(statement);
   if (!empty) {
-    throw Error(ErrorKind::usage, "one statement at a time: there is more behind the first", "query them one by one");
+    throw Error(ErrorKind::usage, "one statement at a time: there is more behind the first",
+                "query them one by one");
   }
 }
 
@@ -85,7 +89,8 @@ void query(Context& context, const QueryOptions& options) {
   try {
     refuse_several_statements(db, sql);
     Stmt statement(db, sql);
-    if (statement.handle() == nullptr) throw Error(ErrorKind::usage, "there is no statement in it", "give a SELECT");
+    if (statement.handle() == nullptr)
+      throw Error(ErrorKind::usage, "there is no statement in it", "give a SELECT");
     print_rows(context.out, statement, options.json ? "json" : options.format);
   } catch (const Error& error) {
     throw_as_usage(error);
@@ -95,17 +100,19 @@ void query(Context& context, const QueryOptions& options) {
 }  // namespace
 
 void add_query(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("query", "Queries the store with SQL, read-only; alone it lists the views");
+  auto* command = app.add_subcommand(
+      "query", "Queries the store with SQL, read-only; alone it lists the views");
   const auto options = std::make_shared<QueryOptions>();
   command->add_option("sql", options->sql, "A SELECT, or @FILE that holds one")->type_name("SQL");
   auto* format = command->add_option("--format", options->format, "table, csv, json, jsonl or md")
                      ->check(CLI::IsMember({"table", "csv", "json", "jsonl", "md"}))
                      ->capture_default_str();
   command->add_flag("--json", options->json, "Short for --format json")->excludes(format);
-  command->footer(help_footer({"preval query", "preval query \"select arm, subset, accuracy from v_accuracy\"",
-                               "preval query @disagreements.sql --format csv"},
-                              "0 rows printed, none included, 1 the machine refused,\n"
-                              "  2 SQLite refuses the query, or no such store, 3 the store is torn"));
+  command->footer(
+      help_footer({"preval query", "preval query \"select arm, subset, accuracy from v_accuracy\"",
+                   "preval query @disagreements.sql --format csv"},
+                  "0 rows printed, none included, 1 the machine refused,\n"
+                  "  2 SQLite refuses the query, or no such store, 3 the store is torn"));
   command->callback([options, &context] { query(context, *options); });
 }
 

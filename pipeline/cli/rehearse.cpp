@@ -5,22 +5,29 @@ namespace preval {
 
 void add_rehearse(CLI::App& app, Context& context) {
   auto* command = app.add_subcommand(
-      "rehearse", "Runs any plan on simulated answers, into a database of its own; marked SIMULATED");
+      "rehearse",
+      "Runs any plan on simulated answers, into a database of its own; marked SIMULATED");
   const auto options = std::make_shared<StudyOptions>();
   const auto simulation = std::make_shared<Simulation>();
   add_study_options(*command, *options);
   command->add_option("--accuracy", simulation->accuracy, "Share of right answers")
-      ->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  command->add_option("--sharpness", simulation->sharpness,
-                      "Above 1: more confident than right; below 1: less")
-      ->check(CLI::Range(0.01, 100.0))->capture_default_str();
-  command->add_option("--missing", simulation->missing, "Top-k reads: share of labels that are absent")
-      ->check(CLI::Range(0.0, 1.0))->capture_default_str();
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--sharpness", simulation->sharpness,
+                   "Above 1: more confident than right; below 1: less")
+      ->check(CLI::Range(0.01, 100.0))
+      ->capture_default_str();
+  command
+      ->add_option("--missing", simulation->missing, "Top-k reads: share of labels that are absent")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   command->add_option("--seed", simulation->seed, "Seed of the draws")->capture_default_str();
-  command->footer(help_footer({"preval rehearse prereg/quickstart.json",
-                               "preval rehearse prereg/quickstart.json --accuracy 0.9 --sharpness 3",
-                               "preval rehearse my-plan.json --data my-data --db rehearsal.db"},
-                              kExitCodes));
+  command->footer(
+      help_footer({"preval rehearse prereg/quickstart.json",
+                   "preval rehearse prereg/quickstart.json --accuracy 0.9 --sharpness 3",
+                   "preval rehearse my-plan.json --data my-data --db rehearsal.db"},
+                  kExitCodes));
   command->callback([options, simulation, &app, &context] {
     if (app.get_option("--db")->count() == 0) {
       context.db = std::filesystem::path(options->plan).stem().string() + ".rehearsal.db";

@@ -1,4 +1,5 @@
-// preval report: what the store says, for people and programs; and whether a copy still says the same.
+// preval report: what the store says, for people and programs; and whether a copy still says the
+// same.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@ ReportFormat format_of(const ReportCommand& options) {
   if (options.json) return ReportFormat::json;
   if (!options.format.empty()) return kFormats.at(options.format);
   const std::filesystem::path named = options.check.empty() ? options.output : options.check;
-  const auto by_ending = kFormats.find(named.extension().string().substr(named.extension().empty() ? 0 : 1));
+  const auto by_ending =
+      kFormats.find(named.extension().string().substr(named.extension().empty() ? 0 : 1));
   return by_ending == kFormats.end() ? ReportFormat::table : by_ending->second;
 }
 
@@ -49,23 +51,26 @@ std::string_view next_line(std::string_view& text) {
 void check(Context& context, const std::string& file, const std::string& report) {
   const std::string copy = context.files.read(file);
   if (copy == report) {
-    if (!context.quiet) context.err << fmt::format("{} says what {} says\n", file, context.db.string());
+    if (!context.quiet)
+      context.err << fmt::format("{} says what {} says\n", file, context.db.string());
     return;
   }
   std::string_view left_copy = copy, left_report = report;
   for (std::size_t number = 1;; ++number) {
     const bool copy_ended = left_copy.empty(), report_ended = left_report.empty();
     const std::string_view in_copy = next_line(left_copy), in_report = next_line(left_report);
-    if (in_copy == in_report && copy_ended == report_ended && !(copy_ended && report_ended)) continue;
+    if (in_copy == in_report && copy_ended == report_ended && !(copy_ended && report_ended))
+      continue;
     const auto shown = [](bool ended, std::string_view line) {
       return ended ? std::string("(the file ends)") : std::string(line);
     };
-    throw Error(ErrorKind::drift,
-                copy_ended && report_ended
-                    ? fmt::format("{} differs from the report in its last line feed", file)
-                    : fmt::format("{} differs from the report in line {}\n  file:  {}\n  store: {}", file, number,
-                                  shown(copy_ended, in_copy), shown(report_ended, in_report)),
-                fmt::format("preval report -o {} writes it anew", file));
+    throw Error(
+        ErrorKind::drift,
+        copy_ended && report_ended
+            ? fmt::format("{} differs from the report in its last line feed", file)
+            : fmt::format("{} differs from the report in line {}\n  file:  {}\n  store: {}", file,
+                          number, shown(copy_ended, in_copy), shown(report_ended, in_report)),
+        fmt::format("preval report -o {} writes it anew", file));
   }
 }
 
@@ -89,18 +94,25 @@ void report(Context& context, const ReportCommand& options) {
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("report", "Reports what the store holds, or checks a copy of a report");
+  auto* command =
+      app.add_subcommand("report", "Reports what the store holds, or checks a copy of a report");
   const auto options = std::make_shared<ReportCommand>();
-  auto* format = command->add_option("--format", options->format, "table, md or json (default: by the file's ending)")
+  auto* format = command
+                     ->add_option("--format", options->format,
+                                  "table, md or json (default: by the file's ending)")
                      ->check(CLI::IsMember({"table", "md", "json"}));
   command->add_flag("--json", options->json, "Short for --format json")->excludes(format);
-  auto* output = command->add_option("-o,--output", options->output, "Write to this file")->type_name("FILE");
-  command->add_option("--check", options->check, "Compare with this file; name the first line that differs")
+  auto* output =
+      command->add_option("-o,--output", options->output, "Write to this file")->type_name("FILE");
+  command
+      ->add_option("--check", options->check,
+                   "Compare with this file; name the first line that differs")
       ->type_name("FILE")
       ->excludes(output);
-  command->footer(help_footer({"preval report", "preval report -o report.md", "preval report --check report.md"},
-                              "0 reported, or the copy is the same, 1 the machine refused, 2 no such store,\n"
-                              "  3 the copy differs"));
+  command->footer(help_footer(
+      {"preval report", "preval report -o report.md", "preval report --check report.md"},
+      "0 reported, or the copy is the same, 1 the machine refused, 2 no such store,\n"
+      "  3 the copy differs"));
   command->callback([options, &context] { report(context, *options); });
 }
 

@@ -30,21 +30,32 @@ std::string real_text(double value) {
 
 std::string value_text(const Stmt& row, int column, std::string_view null) {
   switch (row.column_type(column)) {
-    case SQLITE_NULL: return std::string(null);
-    case SQLITE_INTEGER: return std::to_string(row.integer(column));
-    case SQLITE_FLOAT: return real_text(row.real(column));
-    case SQLITE_BLOB: return hexadecimal(row.blob(column));
-    default: return row.text(column);
+    case SQLITE_NULL:
+      return std::string(null);
+    case SQLITE_INTEGER:
+      return std::to_string(row.integer(column));
+    case SQLITE_FLOAT:
+      return real_text(row.real(column));
+    case SQLITE_BLOB:
+      return hexadecimal(row.blob(column));
+    default:
+      return row.text(column);
   }
 }
 
 Json value_json(const Stmt& row, int column) {
   switch (row.column_type(column)) {
-    case SQLITE_NULL: return Json();
-    case SQLITE_INTEGER: return row.integer(column);
-    case SQLITE_FLOAT: return std::isinf(row.real(column)) ? Json(real_text(row.real(column))) : Json(row.real(column));
-    case SQLITE_BLOB: return hexadecimal(row.blob(column));
-    default: return row.text(column);
+    case SQLITE_NULL:
+      return Json();
+    case SQLITE_INTEGER:
+      return row.integer(column);
+    case SQLITE_FLOAT:
+      return std::isinf(row.real(column)) ? Json(real_text(row.real(column)))
+                                          : Json(row.real(column));
+    case SQLITE_BLOB:
+      return hexadecimal(row.blob(column));
+    default:
+      return row.text(column);
   }
 }
 
@@ -110,7 +121,8 @@ void print_csv(std::ostream& out, Stmt& statement) {
   };
   print();
   while (statement.step()) {
-    for (std::size_t c = 0; c < cells.size(); ++c) cells[c] = value_text(statement, static_cast<int>(c), "");
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      cells[c] = value_text(statement, static_cast<int>(c), "");
     print();
   }
 }
@@ -118,7 +130,8 @@ void print_csv(std::ostream& out, Stmt& statement) {
 void print_markdown(std::ostream& out, Stmt& statement) {
   const auto escaped = [](std::string text) {
     std::string safe;
-    for (const char c : printable(std::move(text))) safe += c == '|' ? std::string("\\|") : std::string(1, c);
+    for (const char c : printable(std::move(text)))
+      safe += c == '|' ? std::string("\\|") : std::string(1, c);
     return safe;
   };
   out << '|';
@@ -128,7 +141,8 @@ void print_markdown(std::ostream& out, Stmt& statement) {
   out << '\n';
   while (statement.step()) {
     out << '|';
-    for (int c = 0; c < statement.columns(); ++c) out << ' ' << escaped(value_text(statement, c, "NULL")) << " |";
+    for (int c = 0; c < statement.columns(); ++c)
+      out << ' ' << escaped(value_text(statement, c, "NULL")) << " |";
     out << '\n';
   }
 }
@@ -146,7 +160,8 @@ void print_json(std::ostream& out, Stmt& statement, bool lines) {
   if (!lines) out << '[';
   while (statement.step()) {
     Json row = Json::object();
-    for (std::size_t c = 0; c < keys.size(); ++c) row[keys[c]] = value_json(statement, static_cast<int>(c));
+    for (std::size_t c = 0; c < keys.size(); ++c)
+      row[keys[c]] = value_json(statement, static_cast<int>(c));
     // Text may be anything that SQLite let in; JSON is UTF-8.
     const std::string text = row.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (lines) {

@@ -1,5 +1,6 @@
 #pragma once
-// Rows of a query as text: for people (table, md), for spreadsheets (csv), for programs (json, jsonl).
+// Rows of a query as text: for people (table, md), for spreadsheets (csv), for programs (json,
+// jsonl).
 #include <iosfwd>
 #include <string_view>
 

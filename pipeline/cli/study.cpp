@@ -51,7 +51,8 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   options.root = root_of(plan);
   options.checkpoints = given.checkpoints.empty() ? options.root / ".local/checkpoints"
                                                   : std::filesystem::path(given.checkpoints);
-  options.logs = given.logs.empty() ? options.root / ".local/logs" : std::filesystem::path(given.logs);
+  options.logs =
+      given.logs.empty() ? options.root / ".local/logs" : std::filesystem::path(given.logs);
   return options;
 }
 
@@ -92,6 +93,7 @@ void score_and_report(Context& context) {
   RenderOptions look;
   look.color = use_color(context, STDOUT_FILENO);
   look.width = terminal_width(STDOUT_FILENO);
+  look.brief = true;  // the whole report is in the files
   context.out << render(model, ReportFormat::table, look) << std::flush;
   for (const auto& [format, ending] :
        {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
@@ -119,8 +121,9 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
     context.err << '\n';
   }
   if (result.missing_reads > 0) {
-    context.err << fmt::format("{} reads are missing: the same command goes on where this one ended\n",
-                               grouped(result.missing_reads));
+    context.err << fmt::format(
+        "{} reads are missing: the same command goes on where this one ended\n",
+        grouped(result.missing_reads));
   }
   if (!result.unserved_arms.empty()) {
     context.err << fmt::format("arms that did not serve: {}\n", join(result.unserved_arms, ", "));
@@ -135,9 +138,12 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
       ->type_name("DIR");
   command.add_option("--arm", options.arms, "Only this arm (repeatable)")->type_name("A");
   command.add_option("--subset", options.subsets, "Only this subset (repeatable)")->type_name("S");
-  command.add_option("--limit", options.limit, "Only the first N records of each subset; marks the rows")
+  command
+      .add_option("--limit", options.limit,
+                  "Only the first N records of each subset; marks the rows")
       ->type_name("N");
-  command.add_option("--logs", options.logs, "Folder of server logs (.local/logs)")->type_name("DIR");
+  command.add_option("--logs", options.logs, "Folder of server logs (.local/logs)")
+      ->type_name("DIR");
 }
 
 void run_study(Context& context, const StudyOptions& given,
@@ -164,8 +170,9 @@ void run_study(Context& context, const StudyOptions& given,
   info.host = host_text();
   info.exploratory = given.exploratory;
   info.limit = given.limit;
-  info.simulated = std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),
-                               [](const BackendSpec& backend) { return backend.kind == "simulated"; });
+  info.simulated =
+      std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),
+                  [](const BackendSpec& backend) { return backend.kind == "simulated"; });
 
   std::filesystem::create_directories(options.logs);
   const StoreLock lock(context.db);
@@ -182,7 +189,8 @@ void run_study(Context& context, const StudyOptions& given,
     Store store(open_store(context.db, Db::Mode::create), context.clock);
     const RunSeams seams{context.files, context.clock, progress, interrupt,
                          [] { return make_curl_transport(); }};
-    result = run_pipeline(seams, store, plan, published_figures(context.files, plan), options, info);
+    result =
+        run_pipeline(seams, store, plan, published_figures(context.files, plan), options, info);
   }
   score_and_report(context);
   say_what_is_missing(context, plan, result);

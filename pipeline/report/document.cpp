@@ -14,16 +14,21 @@ namespace {
 std::vector<std::string> banners_of(const ReportModel& model) {
   std::vector<std::string> banners;
   if (model.simulated) {
-    banners.push_back("SIMULATED: no model answered. The answers were drawn at random; the figures show what this "
-                      "study would look like and say nothing about any model.");
+    banners.push_back(
+        "SIMULATED: no model answered. The answers were drawn at random; the figures show what "
+        "this "
+        "study would look like and say nothing about any model.");
   }
   if (model.exploratory) {
-    banners.push_back("EXPLORATORY: these answers are not part of the registered study; they were read with "
-                      "--exploratory.");
+    banners.push_back(
+        "EXPLORATORY: these answers are not part of the registered study; they were read with "
+        "--exploratory.");
   }
   if (model.scored && model.unscored > 0) {
-    banners.push_back(fmt::format("{} came after the last scoring and are not in these figures: preval score counts "
-                                  "them in.", counted(model.unscored, "answer")));
+    banners.push_back(fmt::format(
+        "{} came after the last scoring and are not in these figures: preval score counts "
+        "them in.",
+        counted(model.unscored, "answer")));
   }
   return banners;
 }
@@ -35,7 +40,9 @@ std::string subject_of(const ReportModel& model) {
 
 std::string lead_of(const ReportModel& model) {
   if (model.plan) return model.plan->description;
-  return model.arms.empty() ? "This store holds no plan and no answers yet: preval run PLAN fills it." : "";
+  return model.arms.empty()
+             ? "This store holds no plan and no answers yet: preval run PLAN fills it."
+             : "";
 }
 
 std::string command_of(const ReportModel& model) {
@@ -46,12 +53,13 @@ std::string command_of(const ReportModel& model) {
 
 std::vector<std::string> plan_facts(const ReportPlan& plan) {
   std::vector<std::string> facts = {
-      fmt::format("plan {} {}, by {}: sha256 {}", plan.name, plan.version, list_of(plan.authors), plan.sha256),
+      fmt::format("plan {} {}, by {}: sha256 {}", plan.name, plan.version, list_of(plan.authors),
+                  plan.sha256),
       plan.locked_at ? "locked at " + *plan.locked_at : std::string("not locked"),
       "prompt file: sha256 " + plan.prompt_sha256};
   if (!plan.ledger_head.empty()) {
-    facts.push_back(fmt::format("plan with its deviations: sha256 {}; head of the ledger {}", plan.effective_sha256,
-                                plan.ledger_head));
+    facts.push_back(fmt::format("plan with its deviations: sha256 {}; head of the ledger {}",
+                                plan.effective_sha256, plan.ledger_head));
   }
   return facts;
 }
@@ -60,12 +68,13 @@ Table arm_facts(const ReportModel& model) {
   Table table;
   table.columns = {{"arm"}, {"checkpoint"}, {"backend"}, {"answered by"}, {"registered as"}};
   for (const ReportArm& arm : model.arms) {
-    table.rows.push_back(
-        {{arm.name},
-         {join({arm.checkpoint_name, arm.weights_dtype, arm.revision}, " ")},
-         {fmt::format("{} ({}, {})", arm.backend, arm.kind, arm.read)},
-         {arm.identity.empty() ? std::string(kNothing) : arm.identity},
-         {arm.source == "imported" ? "imported" : arm.confirmatory ? "confirmatory" : "exploratory"}});
+    table.rows.push_back({{arm.name},
+                          {join({arm.checkpoint_name, arm.weights_dtype, arm.revision}, " ")},
+                          {fmt::format("{} ({}, {})", arm.backend, arm.kind, arm.read)},
+                          {facts_text(arm.identity)},
+                          {arm.source == "imported" ? "imported"
+                           : arm.confirmatory       ? "confirmatory"
+                                                    : "exploratory"}});
   }
   return table;
 }
@@ -74,8 +83,9 @@ Table run_facts(const ReportModel& model) {
   Table table;
   table.columns = {{"run", true}, {"started"}, {"ended"}, {"outcome"}, {"preval"}, {"machine"}};
   for (const ReportRun& run : model.runs) {
-    const std::string version =
-        run.git_commit.empty() ? run.tool_version : fmt::format("{} ({:.12})", run.tool_version, run.git_commit);
+    const std::string version = run.git_commit.empty()
+                                    ? run.tool_version
+                                    : fmt::format("{} ({:.12})", run.tool_version, run.git_commit);
     table.rows.push_back({{std::to_string(run.id)},
                           {run.started_at},
                           {run.ended_at.empty() ? std::string(kNothing) : run.ended_at},
@@ -92,16 +102,19 @@ Table run_facts(const ReportModel& model) {
 Section hypotheses_section(const ReportModel& model) {
   Section section{"Registered hypotheses", false, {}};
   if (model.hypotheses.empty()) {
-    section.blocks.push_back(Paragraph{model.plan ? "The plan registers no hypotheses." : "There is no plan."});
+    section.blocks.push_back(
+        Paragraph{model.plan ? "The plan registers no hypotheses." : "There is no plan."});
     return section;
   }
   std::vector<std::string> items;
   for (const ReportHypothesis& each : model.hypotheses) {
-    items.push_back(fmt::format("{} ({}): {}", each.id, each.confirmatory ? "confirmatory" : "exploratory",
+    items.push_back(fmt::format("{} ({}): {}", each.id,
+                                each.confirmatory ? "confirmatory" : "exploratory",
                                 each.statement));
   }
   section.blocks.push_back(Bullets{std::move(items)});
-  section.blocks.push_back(Paragraph{"This report gives the figures that they are about, and no verdicts."});
+  section.blocks.push_back(
+      Paragraph{"This report gives the figures that they are about, and no verdicts."});
   return section;
 }
 
@@ -113,7 +126,12 @@ Section deviations_section(const ReportModel& model) {
     Table table;
     table.columns = {{"no.", true}, {"at"}, {"field"}, {"registered"}, {"done"}, {"reason"}};
     for (const ReportDeviation& each : model.deviations) {
-      table.rows.push_back({{std::to_string(each.number)}, {each.at}, {each.field}, {each.from}, {each.to}, {each.why}});
+      table.rows.push_back({{std::to_string(each.number)},
+                            {each.at},
+                            {each.field},
+                            {each.from},
+                            {each.to},
+                            {each.why}});
     }
     section.blocks.push_back(std::move(table));
   }
@@ -126,7 +144,8 @@ Section deviations_section(const ReportModel& model) {
   }
   if (!drift.empty()) {
     if (model.deviations.empty()) {
-      section.blocks.front() = Paragraph{"None was written down, but not everything is as it was registered:"};
+      section.blocks.front() =
+          Paragraph{"None was written down, but not everything is as it was registered:"};
     }
     section.blocks.push_back(Bullets{std::move(drift)});
   }
@@ -136,15 +155,21 @@ Section deviations_section(const ReportModel& model) {
 Section caveats_section(const ReportModel& model) {
   Section section{"What these figures cannot show", false, {}};
   std::vector<std::string> items = {
-      "Where a subset is a public test set, its records may have been in the training data of the checkpoints."};
+      "Where a subset is a public test set, its records may have been in the training data of the "
+      "checkpoints."};
   if (!model.published_model.empty()) {
-    items.push_back(fmt::format("The figures of {} are published ones; nobody measured them again for this report, and "
-                                "they were measured with prompts worded otherwise.", model.published_model));
+    items.push_back(fmt::format(
+        "The figures of {} are published ones; nobody measured them again for this report, and "
+        "they were measured with prompts worded otherwise.",
+        model.published_model));
   }
-  items.push_back("Answers depend on the wording of the prompt. One wording was registered and used; another one "
-                  "would give other figures.");
-  items.push_back("Times were taken on whatever machines the servers ran on. They compare those set-ups, not "
-                  "hardware.");
+  items.push_back(
+      "Answers depend on the wording of the prompt. One wording was registered and used; another "
+      "one "
+      "would give other figures.");
+  items.push_back(
+      "Times were taken on whatever machines the servers ran on. They compare those set-ups, not "
+      "hardware.");
   section.blocks.push_back(Bullets{std::move(items)});
   return section;
 }
@@ -155,8 +180,10 @@ Section provenance_section(const ReportModel& model) {
   if (!model.arms.empty()) section.blocks.push_back(arm_facts(model));
   if (!model.runs.empty()) section.blocks.push_back(run_facts(model));
   if (model.plan) {
-    section.blocks.push_back(Paragraph{fmt::format("To reproduce: {}, with the plan of the digest above and the data "
-                                                   "and checkpoints whose digests it holds.", command_of(model))});
+    section.blocks.push_back(
+        Paragraph{fmt::format("To reproduce: {}, with the plan of the digest above and the data "
+                              "and checkpoints whose digests it holds.",
+                              command_of(model))});
   }
   if (section.blocks.empty()) section.blocks.push_back(Paragraph{"No plan, no runs."});
   return section;
@@ -168,10 +195,11 @@ Document build_document(const ReportModel& model) {
   document.banners = banners_of(model);
   document.lead = lead_of(model);
   if (!model.plan && model.arms.empty()) return document;
-  document.sections = {hypotheses_section(model),  deviations_section(model), accuracy_section(model),
-                       published_section(model),   agreement_section(model),  calibration_section(model),
-                       coverage_section(model),    completeness_section(model), caveats_section(model),
-                       provenance_section(model)};
+  document.sections = {hypotheses_section(model), deviations_section(model),
+                       accuracy_section(model),   published_section(model),
+                       agreement_section(model),  calibration_section(model),
+                       coverage_section(model),   completeness_section(model),
+                       caveats_section(model),    provenance_section(model)};
   return document;
 }
 

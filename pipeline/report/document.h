@@ -1,6 +1,6 @@
 #pragma once
-// A report for readers, as headings, sentences and tables, before anybody decides how they look. Terminal
-// and Markdown (and later HTML) render the same document, so they say the same words.
+// A report for readers, as headings, sentences and tables, before anybody decides how they look.
+// Terminal and Markdown (and later HTML) render the same document, so they say the same words.
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,14 +23,14 @@ struct TableCell {
 
 struct Column {
   std::string title;
-  bool right = false;                  ///< numbers stand right
-  int spare = 0;                       ///< left out on a narrow terminal; the largest first, 0 never
+  bool right = false;  ///< numbers stand right
+  int spare = 0;       ///< left out on a narrow terminal; the largest first, 0 never
 };
 
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<TableCell>> rows;
-  std::vector<std::size_t> rules;      ///< a line before these rows
+  std::vector<std::size_t> rules;  ///< a line before these rows
 };
 
 struct Heading {
@@ -46,13 +46,13 @@ using Block = std::variant<Heading, Paragraph, Bullets, Table>;
 
 struct Section {
   std::string title;
-  bool detail = false;                 ///< left out of brief renderings
+  bool detail = false;  ///< left out of brief renderings
   std::vector<Block> blocks;
 };
 
 struct Document {
   std::string title;
-  std::vector<std::string> banners;    ///< what must be read first: SIMULATED, EXPLORATORY, …
+  std::vector<std::string> banners;  ///< what must be read first: SIMULATED, EXPLORATORY, …
   std::string lead;
   std::vector<Section> sections;
 };

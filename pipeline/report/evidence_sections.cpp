@@ -42,7 +42,8 @@ const ReportCalibration* first_calibration(const ReportGroupArm& arm) {
   return nullptr;
 }
 
-Table calibration_table(const ReportGroup& group, const ReportGroupArm& arm, const ReportCalibration& any) {
+Table calibration_table(const ReportGroup& group, const ReportGroupArm& arm,
+                        const ReportCalibration& any) {
   Table table;
   table.columns = {{"subset"},
                    {"answers", true},
@@ -71,22 +72,22 @@ Table calibration_table(const ReportGroup& group, const ReportGroupArm& arm, con
 std::vector<std::string> calibration_notes(const ReportGroup& group, const ReportGroupArm& arm,
                                            const ReportCalibration& any) {
   std::vector<std::string> notes;
-  const auto without = subsets_where(group, arm, [](const ReportCalibration& row) {
-    return !row.ece_after_labels;
-  });
+  const auto without =
+      subsets_where(group, arm, [](const ReportCalibration& row) { return !row.ece_after_labels; });
   if (!without.empty()) {
-    notes.push_back(fmt::format(
-        "ECE after {} labels needs at least {} answered records, half of them to fit on and half to judge on: not "
-        "computed for {}.",
-        any.labels, 2 * any.labels, without));
+    notes.push_back(
+        fmt::format("ECE after {} labels needs at least {} answered records, half of them to fit "
+                    "on and half to judge on: not "
+                    "computed for {}.",
+                    any.labels, 2 * any.labels, without));
   }
-  const auto at_edge = subsets_where(group, arm, [](const ReportCalibration& row) {
-    return row.at_edge.value_or(0) > 0;
-  });
+  const auto at_edge = subsets_where(
+      group, arm, [](const ReportCalibration& row) { return row.at_edge.value_or(0) > 0; });
   if (!at_edge.empty()) {
-    notes.push_back(fmt::format(
-        "A fitted temperature lay at an end of its grid in at least one split, so the best one may lie beyond: {}.",
-        at_edge));
+    notes.push_back(
+        fmt::format("A fitted temperature lay at an end of its grid in at least one split, so the "
+                    "best one may lie beyond: {}.",
+                    at_edge));
   }
   return notes;
 }
@@ -118,13 +119,19 @@ std::vector<ReportBin> summed_bins(const ReportGroupArm& arm) {
 
 Table bin_table(const std::vector<ReportBin>& bins) {
   Table table;
-  table.columns = {{"confidence"}, {"answers", true}, {"mean confidence", true}, {"right", true}, {"", false, 1}};
+  table.columns = {{"confidence"},
+                   {"answers", true},
+                   {"mean confidence", true},
+                   {"right", true},
+                   {"", false, 1}};
   for (const ReportBin& bin : bins) {
-    table.rows.push_back({{fmt::format("{:.2f} – {:.2f}", bin.low, bin.high)},
-                          {grouped(bin.n)},
-                          {percent(bin.confidence)},
-                          {percent(bin.accuracy)},
-                          {{}, bin.accuracy ? std::optional(Bar{*bin.accuracy, {}, bin.confidence}) : std::nullopt}});
+    table.rows.push_back(
+        {{fmt::format("{:.2f} – {:.2f}", bin.low, bin.high)},
+         {grouped(bin.n)},
+         {percent(bin.confidence)},
+         {percent(bin.accuracy)},
+         {{},
+          bin.accuracy ? std::optional(Bar{*bin.accuracy, {}, bin.confidence}) : std::nullopt}});
   }
   return table;
 }
@@ -136,7 +143,8 @@ std::string least_label_mass(const ReportModel& model, std::size_t arm) {
   for (const ReportGroup& group : model.groups) {
     for (std::size_t s = 0; s < group.subsets.size(); ++s) {
       const auto& accuracy = group.arms[arm].cells[s].accuracy;
-      if (!accuracy || !accuracy->label_mass || (least && *accuracy->label_mass >= *least)) continue;
+      if (!accuracy || !accuracy->label_mass || (least && *accuracy->label_mass >= *least))
+        continue;
       least = accuracy->label_mass;
       where = group.subsets[s].name;
     }
@@ -161,7 +169,8 @@ ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
       totals.one_label += cell.accuracy->n_one_label;
       if (cell.accuracy->n_answered == 0) continue;
       if (totals.all_returned && cell.accuracy->all_returned) {
-        *totals.all_returned += *cell.accuracy->all_returned * static_cast<double>(cell.accuracy->n_answered);
+        *totals.all_returned +=
+            *cell.accuracy->all_returned * static_cast<double>(cell.accuracy->n_answered);
       } else {
         totals.all_returned.reset();
       }
@@ -179,7 +188,8 @@ Table failure_table(const ReportModel& model) {
   Table table;
   table.columns = {{"arm"}, {"failure"}, {"attempts", true}, {"given up", true}};
   for (const ReportFailures& each : model.failures) {
-    table.rows.push_back({{each.arm}, {each.error_class}, {grouped(each.attempts)}, {grouped(each.given_up)}});
+    table.rows.push_back(
+        {{each.arm}, {each.error_class}, {grouped(each.attempts)}, {grouped(each.given_up)}});
   }
   return table;
 }
@@ -187,13 +197,15 @@ Table failure_table(const ReportModel& model) {
 std::vector<std::string> absent_things(const ReportModel& model) {
   std::vector<std::string> lines;
   for (const ReportGroup& group : model.groups) {
-    const auto verified = std::count_if(group.subsets.begin(), group.subsets.end(),
-                                        [](const ReportSubset& each) { return each.status == "ok"; });
+    const auto verified =
+        std::count_if(group.subsets.begin(), group.subsets.end(),
+                      [](const ReportSubset& each) { return each.status == "ok"; });
     const auto all = static_cast<std::int64_t>(group.subsets.size());
     if (verified == all) continue;
     lines.push_back(fmt::format("{}: {} verified.", group.title, subsets_of(verified, all)));
     for (const ReportSubset& subset : group.subsets) {
-      if (subset.status == "missing") lines.push_back(fmt::format("subset {}: missing, not run", subset.name));
+      if (subset.status == "missing")
+        lines.push_back(fmt::format("subset {}: missing, not run", subset.name));
       if (subset.status == "mismatch") {
         lines.push_back(fmt::format("subset {}: dropped, not what was registered{}", subset.name,
                                     subset.problem.empty() ? "" : " (" + subset.problem + ")"));
@@ -224,12 +236,15 @@ Section calibration_section(const ReportModel& model) {
       section.blocks.push_back(bin_table(summed_bins(group.arms[i])));
     }
   }
-  section.blocks.push_back(Paragraph{
-      any ? "Over answered records. ECE: expected calibration error of the chosen answer; on few records even a "
-            "perfectly calibrated model has a large one, so small subsets say little. Brier: 0 to 2. NLL: nats. In the "
-            "bins, the bar is the share of right answers and the line the mean confidence: calibrated where both "
-            "meet. Bins are summed over the subsets; the ECE of each subset has its own."
-          : "No answers, so no calibration."});
+  section.blocks.push_back(
+      Paragraph{any ? "Over answered records. ECE: expected calibration error of the chosen "
+                      "answer; on few records even a "
+                      "perfectly calibrated model has a large one, so small subsets say little. "
+                      "Brier: 0 to 2. NLL: nats. In the "
+                      "bins, the bar is the share of right answers and the line the mean "
+                      "confidence: calibrated where both "
+                      "meet. Bins are summed over the subsets; the ECE of each subset has its own."
+                    : "No answers, so no calibration."});
   return section;
 }
 
@@ -246,26 +261,31 @@ Section coverage_section(const ReportModel& model) {
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     if (!model.arms[i].started) continue;
     const ArmTotals totals = totals_of(model, i);
-    table.rows.push_back({{model.arms[i].name},
-                          {model.arms[i].read},
-                          {grouped(totals.answered)},
-                          {totals.answered > 0 && !totals.all_returned ? "unknown" : percent(totals.all_returned)},
-                          {grouped(totals.one_label)},
-                          {grouped(totals.tied)},
-                          {least_label_mass(model, i)}});
+    table.rows.push_back(
+        {{model.arms[i].name},
+         {model.arms[i].read},
+         {grouped(totals.answered)},
+         {totals.answered > 0 && !totals.all_returned ? "unknown" : percent(totals.all_returned)},
+         {grouped(totals.one_label)},
+         {grouped(totals.tied)},
+         {least_label_mass(model, i)}});
   }
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
-  section.blocks.push_back(Paragraph{
-      "A read that lacks labels puts a floor in their place: its choice stands, its probabilities are bounds. Label "
-      "mass is the probability that the model gave to all labels together before they were rescaled to 1; where it "
-      "is small, the rescaled answer looks surer than the model was. Of tied labels the first one counts."});
+  section.blocks.push_back(
+      Paragraph{"A read that lacks labels puts a floor in their place: its choice stands, its "
+                "probabilities are bounds. Label "
+                "mass is the probability that the model gave to all labels together before they "
+                "were rescaled to 1; where it "
+                "is small, the rescaled answer looks surer than the model was. Of tied labels the "
+                "first one counts."});
   return section;
 }
 
 Section completeness_section(const ReportModel& model) {
   Section section{"Completeness", false, {}};
   Table table;
-  table.columns = {{"arm"}, {"registered", true}, {"answered", true}, {"given up", true}, {"not asked", true}};
+  table.columns = {
+      {"arm"}, {"registered", true}, {"answered", true}, {"given up", true}, {"not asked", true}};
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     if (!model.arms[i].started) continue;
     const ArmTotals totals = totals_of(model, i);
@@ -273,7 +293,8 @@ Section completeness_section(const ReportModel& model) {
                           {grouped(totals.registered)},
                           {grouped(totals.answered)},
                           {grouped(totals.failed)},
-                          {grouped(std::max<std::int64_t>(totals.registered - totals.answered - totals.failed, 0))}});
+                          {grouped(std::max<std::int64_t>(
+                              totals.registered - totals.answered - totals.failed, 0))}});
   }
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
   std::vector<std::string> lines = absent_things(model);
@@ -288,7 +309,8 @@ Section completeness_section(const ReportModel& model) {
     section.blocks.push_back(Heading{"Attempts that gave no answer"});
     section.blocks.push_back(failure_table(model));
   }
-  if (section.blocks.empty()) section.blocks.push_back(Paragraph{"Nothing was registered and nothing was run."});
+  if (section.blocks.empty())
+    section.blocks.push_back(Paragraph{"Nothing was registered and nothing was run."});
   return section;
 }
 

@@ -1,8 +1,9 @@
-// The report for programs. Field names are a contract (schema_version): fields may be added, none may be
-// renamed without a new version. Values that are not defined are null.
+// The report for programs. Field names are a contract (schema_version): fields may be added, none
+// may be renamed without a new version. Values that are not defined are null.
+#include "base/json.h"
+
 #include <algorithm>
 
-#include "base/json.h"
 #include "report/rendering.h"
 
 namespace preval {
@@ -88,11 +89,16 @@ Json subset_json(const ReportGroup& group, const ReportSubset& subset, const Rep
 }
 
 Json pooled_json(const ReportGroup& group, const ReportAccuracy& row) {
-  return {{"dataset", group.id},           {"scope", row.scope},
-          {"kind", row.scope_kind},        {"n_subsets", row.n_subsets},
-          {"of_subsets", row.of_subsets},  {"n_registered", row.n_registered},
-          {"n_answered", row.n_answered},  {"n_correct", row.n_correct},
-          {"accuracy", interval_json(row)}, {"baseline", number(row.baseline)}};
+  return {{"dataset", group.id},
+          {"scope", row.scope},
+          {"kind", row.scope_kind},
+          {"n_subsets", row.n_subsets},
+          {"of_subsets", row.of_subsets},
+          {"n_registered", row.n_registered},
+          {"n_answered", row.n_answered},
+          {"n_correct", row.n_correct},
+          {"accuracy", interval_json(row)},
+          {"baseline", number(row.baseline)}};
 }
 
 Json median_json(const std::optional<ReportMedian>& median) {
@@ -147,7 +153,8 @@ Json arm_json(const ReportModel& model, std::size_t index) {
     for (std::size_t s = 0; s < group.subsets.size(); ++s) {
       json["subsets"].push_back(subset_json(group, group.subsets[s], results.cells[s]));
     }
-    for (const ReportAccuracy& row : results.pooled) json["pooled"].push_back(pooled_json(group, row));
+    for (const ReportAccuracy& row : results.pooled)
+      json["pooled"].push_back(pooled_json(group, row));
     if (results.macro) json["pooled"].push_back(pooled_json(group, *results.macro));
     if (results.median) json["medians"][group.id] = median_json(results.median);
   }
@@ -214,14 +221,16 @@ Json deviations_json(const ReportModel& model) {
 }
 
 Json provenance_json(const ReportModel& model) {
-  Json checkpoints = Json::array(), runs = Json::array(), failures = Json::array(), drift = Json::array();
+  Json checkpoints = Json::array(), runs = Json::array(), failures = Json::array(),
+       drift = Json::array();
   for (const ReportArm& arm : model.arms) {
-    checkpoints.push_back({{"arm", arm.name},
-                           {"checkpoint", arm.checkpoint_name},
-                           {"revision", arm.revision},
-                           {"weights_dtype", arm.weights_dtype},
-                           {"configuration_sha256", text_or_null(arm.configuration_sha256)},
-                           {"answered_by", arm.identity.empty() ? Json() : Json::parse(arm.identity)}});
+    checkpoints.push_back(
+        {{"arm", arm.name},
+         {"checkpoint", arm.checkpoint_name},
+         {"revision", arm.revision},
+         {"weights_dtype", arm.weights_dtype},
+         {"configuration_sha256", text_or_null(arm.configuration_sha256)},
+         {"answered_by", arm.identity.empty() ? Json() : Json::parse(arm.identity)}});
   }
   for (const ReportRun& run : model.runs) {
     runs.push_back({{"run", run.id},
@@ -257,7 +266,8 @@ Json provenance_json(const ReportModel& model) {
 Json hypotheses_json(const ReportModel& model) {
   Json list = Json::array();
   for (const ReportHypothesis& each : model.hypotheses) {
-    list.push_back({{"id", each.id}, {"statement", each.statement}, {"confirmatory", each.confirmatory}});
+    list.push_back(
+        {{"id", each.id}, {"statement", each.statement}, {"confirmatory", each.confirmatory}});
   }
   return list;
 }
@@ -265,12 +275,9 @@ Json hypotheses_json(const ReportModel& model) {
 }  // namespace
 
 std::string render_json(const ReportModel& model) {
-  Json report = {{"schema_version", kSchemaVersion},
-                 {"simulated", model.simulated},
-                 {"exploratory", model.exploratory},
-                 {"plan", plan_json(model)},
-                 {"hypotheses", hypotheses_json(model)},
-                 {"arms", Json::array()}};
+  Json report = {{"schema_version", kSchemaVersion},     {"simulated", model.simulated},
+                 {"exploratory", model.exploratory},     {"plan", plan_json(model)},
+                 {"hypotheses", hypotheses_json(model)}, {"arms", Json::array()}};
   for (std::size_t i = 0; i < model.arms.size(); ++i) report["arms"].push_back(arm_json(model, i));
   report["agreement"] = agreement_json(model);
   report["published"] = published_json(model);

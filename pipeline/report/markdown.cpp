@@ -1,5 +1,5 @@
 // The report as Markdown (GitHub's tables), for repositories and pull requests.
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "report/rendering.h"
 
@@ -24,7 +24,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string cell_text(const TableCell& cell) {
-  return cell.bar ? "`" + draw_bar(*cell.bar, kBarColumns) + "`" : escaped(cell.text);
+  return cell.bar ? fmt::format("`{}`", draw_bar(*cell.bar, kBarColumns)) : escaped(cell.text);
 }
 
 std::string trimmed(std::string text) {
@@ -35,29 +35,34 @@ std::string trimmed(std::string text) {
 class Markdown {
  public:
   std::string render(const Document& document) {
-    text_ = "# " + escaped(document.title) + "\n";
-    for (const std::string& banner : document.banners) text_ += "\n> **" + escaped(banner) + "**\n";
-    if (!document.lead.empty()) text_ += "\n" + escaped(document.lead) + "\n";
+    text_ = fmt::format("# {}\n", escaped(document.title));
+    for (const std::string& banner : document.banners) add("\n> **{}**\n", banner);
+    if (!document.lead.empty()) add("\n{}\n", document.lead);
     for (const Section& section : document.sections) {
-      text_ += "\n## " + escaped(section.title) + "\n";
-      for (const Block& block : section.blocks) std::visit([this](const auto& each) { add(each); }, block);
+      add("\n## {}\n", section.title);
+      for (const Block& block : section.blocks)
+        std::visit([this](const auto& each) { add(each); }, block);
     }
     return std::move(text_);
   }
 
  private:
-  void add(const Heading& heading) { text_ += "\n### " + escaped(heading.text) + "\n"; }
+  void add(fmt::format_string<std::string> form, std::string_view text) {
+    text_ += fmt::format(form, escaped(text));
+  }
 
-  void add(const Paragraph& paragraph) { text_ += "\n" + escaped(paragraph.text) + "\n"; }
+  void add(const Heading& heading) { add("\n### {}\n", heading.text); }
+
+  void add(const Paragraph& paragraph) { add("\n{}\n", paragraph.text); }
 
   void add(const Bullets& bullets) {
     text_ += "\n";
-    for (const std::string& item : bullets.items) text_ += "- " + escaped(item) + "\n";
+    for (const std::string& item : bullets.items) add("- {}\n", item);
   }
 
   void add(const Table& table) {
     text_ += "\n|";
-    for (const Column& column : table.columns) text_ += " " + escaped(column.title) + " |";
+    for (const Column& column : table.columns) add(" {} |", column.title);
     text_ += "\n|";
     for (const Column& column : table.columns) text_ += column.right ? "---:|" : "---|";
     text_ += "\n";
@@ -67,7 +72,8 @@ class Markdown {
       text_ += "|";
       for (const TableCell& cell : table.rows[i]) {
         const std::string inner = trimmed(cell_text(cell));
-        text_ += " " + (sums && !cell.bar && !inner.empty() ? "**" + inner + "**" : inner) + " |";
+        text_ += sums && !cell.bar && !inner.empty() ? fmt::format(" **{}** |", inner)
+                                                     : fmt::format(" {} |", inner);
       }
       text_ += "\n";
     }

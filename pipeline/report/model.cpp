@@ -41,7 +41,8 @@ class ModelReader {
 
   void read_plan() {
     Stmt query(db_,
-               "SELECT name, version, sha256, effective_sha256, locked_at, coalesce(ledger_head, ''), json, "
+               "SELECT name, version, sha256, effective_sha256, locked_at, coalesce(ledger_head, "
+               "''), json, "
                "simulated FROM plan");
     if (!query.step()) return;
     const Plan plan = parse_plan(parse_json(query.text(6), "stored plan"), "stored plan");
@@ -64,11 +65,12 @@ class ModelReader {
   }
 
   void read_arms() {
-    Stmt query(db_,
-               "SELECT a.id, a.name, a.checkpoint, a.backend, a.kind, a.read, a.source, a.status, "
-               "coalesce(a.reason, ''), a.confirmatory, coalesce(c.identity, ''), coalesce(c.sha256, '') "
-               "FROM arm a LEFT JOIN configuration c ON c.arm_id = a.id AND c.current = 1 "
-               "WHERE a.in_plan = 1 ORDER BY a.position, a.id");
+    Stmt query(
+        db_,
+        "SELECT a.id, a.name, a.checkpoint, a.backend, a.kind, a.read, a.source, a.status, "
+        "coalesce(a.reason, ''), a.confirmatory, coalesce(c.identity, ''), coalesce(c.sha256, '') "
+        "FROM arm a LEFT JOIN configuration c ON c.arm_id = a.id AND c.current = 1 "
+        "WHERE a.in_plan = 1 ORDER BY a.position, a.id");
     while (query.step()) {
       ReportArm arm;
       arm.id = query.integer(0);
@@ -107,9 +109,11 @@ class ModelReader {
   }
 
   void read_groups() {
-    Stmt query(db_,
-               "SELECT dataset, scoring, name, type, status, coalesce(problem, ''), registered_sha256, "
-               "registered_records, registered_families FROM subset WHERE in_plan = 1 ORDER BY position, id");
+    Stmt query(
+        db_,
+        "SELECT dataset, scoring, name, type, status, coalesce(problem, ''), registered_sha256, "
+        "registered_records, registered_families FROM subset WHERE in_plan = 1 ORDER BY position, "
+        "id");
     while (query.step()) {
       const std::string dataset = query.text(0);
       if (model_.groups.empty() || model_.groups.back().id != dataset) {
@@ -122,8 +126,8 @@ class ModelReader {
       }
       ReportGroup& group = model_.groups.back();
       places_[{dataset, query.text(2)}] = {model_.groups.size() - 1, group.subsets.size()};
-      group.subsets.push_back({query.text(2), query.text(3), query.text(4), query.text(5), query.text(6),
-                               query.integer(7), query.integer(8)});
+      group.subsets.push_back({query.text(2), query.text(3), query.text(4), query.text(5),
+                               query.text(6), query.integer(7), query.integer(8)});
       for (ReportGroupArm& arm : group.arms) arm.cells.emplace_back();
     }
   }
@@ -148,11 +152,14 @@ class ModelReader {
   }
 
   void read_accuracy() {
-    Stmt query(db_,
-               "SELECT arm_id, dataset, scope, scope_kind, n_subsets, of_subsets, n_registered, n_answered, "
-               "n_correct, accuracy, low, high, answered_only, baseline, coalesce(baseline_key, ''), n_tied, "
-               "n_one_label, all_returned, label_mass FROM score_accuracy ORDER BY arm_id, dataset, "
-               "CASE scope WHEN 'all' THEN 0 WHEN 'noul' THEN 1 WHEN 'choice' THEN 2 ELSE 3 END");
+    Stmt query(
+        db_,
+        "SELECT arm_id, dataset, scope, scope_kind, n_subsets, of_subsets, n_registered, "
+        "n_answered, "
+        "n_correct, accuracy, low, high, answered_only, baseline, coalesce(baseline_key, ''), "
+        "n_tied, "
+        "n_one_label, all_returned, label_mass FROM score_accuracy ORDER BY arm_id, dataset, "
+        "CASE scope WHEN 'all' THEN 0 WHEN 'noul' THEN 1 WHEN 'choice' THEN 2 ELSE 3 END");
     while (query.step()) {
       ReportAccuracy row;
       row.scope = query.text(2);
@@ -173,7 +180,8 @@ class ModelReader {
       row.all_returned = query.real_or_null(17);
       row.label_mass = query.real_or_null(18);
       if (row.scope_kind == "subset") {
-        if (ReportCell* place = cell(query.text(1), query.integer(0), row.scope)) place->accuracy = row;
+        if (ReportCell* place = cell(query.text(1), query.integer(0), row.scope))
+          place->accuracy = row;
       } else if (ReportGroupArm* arm = group_arm(query.text(1), query.integer(0))) {
         if (row.scope_kind == "macro") {
           arm->macro = row;
@@ -185,9 +193,10 @@ class ModelReader {
   }
 
   void read_states() {
-    Stmt query(db_,
-               "SELECT a.id, c.dataset, c.subset, c.state, c.n_failed FROM v_completeness c JOIN arm a ON "
-               "a.name = c.arm WHERE c.variant = 'none' AND c.repeat = 0");
+    Stmt query(
+        db_,
+        "SELECT a.id, c.dataset, c.subset, c.state, c.n_failed FROM v_completeness c JOIN arm a ON "
+        "a.name = c.arm WHERE c.variant = 'none' AND c.repeat = 0");
     while (query.step()) {
       if (ReportCell* place = cell(query.text(1), query.integer(0), query.text(2))) {
         place->state = query.text(3);
@@ -197,10 +206,11 @@ class ModelReader {
   }
 
   void read_calibration() {
-    Stmt query(db_,
-               "SELECT arm_id, dataset, scope, n, bins, edges, ece, brier, nll, nll_clip, ece_after_50, "
-               "coalesce(labels, 0), splits, temperature_low, temperature_high, at_edge FROM "
-               "score_calibration");
+    Stmt query(
+        db_,
+        "SELECT arm_id, dataset, scope, n, bins, edges, ece, brier, nll, nll_clip, ece_after_50, "
+        "coalesce(labels, 0), splits, temperature_low, temperature_high, at_edge FROM "
+        "score_calibration");
     while (query.step()) {
       ReportCell* place = cell(query.text(1), query.integer(0), query.text(2));
       if (place == nullptr) continue;
@@ -219,9 +229,10 @@ class ModelReader {
       row.temperature_high = query.real_or_null(14);
       if (const auto edge = query.integer_or_null(15)) row.at_edge = static_cast<int>(*edge);
     }
-    Stmt bins(db_,
-              "SELECT arm_id, dataset, scope, low, high, n, confidence, accuracy FROM score_bin ORDER BY "
-              "arm_id, dataset, scope, bins, bin");
+    Stmt bins(
+        db_,
+        "SELECT arm_id, dataset, scope, low, high, n, confidence, accuracy FROM score_bin ORDER BY "
+        "arm_id, dataset, scope, bins, bin");
     while (bins.step()) {
       ReportCell* place = cell(bins.text(1), bins.integer(0), bins.text(2));
       if (place == nullptr || !place->calibration) continue;
@@ -231,21 +242,24 @@ class ModelReader {
   }
 
   void read_medians() {
-    Stmt query(db_,
-               "SELECT arm_id, dataset, n_subsets, of_subsets, ece, ece_after_50, brier, nll, label_mass "
-               "FROM score_median");
+    Stmt query(
+        db_,
+        "SELECT arm_id, dataset, n_subsets, of_subsets, ece, ece_after_50, brier, nll, label_mass "
+        "FROM score_median");
     while (query.step()) {
       if (ReportGroupArm* arm = group_arm(query.text(1), query.integer(0))) {
-        arm->median = ReportMedian{query.integer(2),      query.integer(3),      query.real_or_null(4),
-                                   query.real_or_null(5), query.real_or_null(6), query.real_or_null(7),
-                                   query.real_or_null(8)};
+        arm->median =
+            ReportMedian{query.integer(2),      query.integer(3),      query.real_or_null(4),
+                         query.real_or_null(5), query.real_or_null(6), query.real_or_null(7),
+                         query.real_or_null(8)};
       }
     }
   }
 
   void read_agreement() {
     Stmt query(db_,
-               "SELECT dataset, arm_a, arm_b, subset, scope_kind, same_checkpoint, n, same, share, low FROM "
+               "SELECT dataset, arm_a, arm_b, subset, scope_kind, same_checkpoint, n, same, share, "
+               "low FROM "
                "v_agreement");
     while (query.step()) {
       if (ReportGroup* group = group_of(query.text(0))) {
@@ -257,10 +271,11 @@ class ModelReader {
   }
 
   void read_published() {
-    Stmt query(db_,
-               "SELECT dataset, arm, subset, scope_kind, coalesce(why_not, ''), comparable, n_subsets, "
-               "of_subsets, published_n, n, published_accuracy, accuracy, difference, low, high, "
-               "published_ece, ece FROM v_published_vs_ours");
+    Stmt query(
+        db_,
+        "SELECT dataset, arm, subset, scope_kind, coalesce(why_not, ''), comparable, n_subsets, "
+        "of_subsets, published_n, n, published_accuracy, accuracy, difference, low, high, "
+        "published_ece, ece FROM v_published_vs_ours");
     while (query.step()) {
       ReportGroup* group = group_of(query.text(0));
       if (group == nullptr) continue;
@@ -292,19 +307,21 @@ class ModelReader {
 
   void read_failures() {
     Stmt query(db_,
-               "SELECT arm, class, count(*), sum(final) FROM v_failure GROUP BY arm, class ORDER BY arm, class");
+               "SELECT arm, class, count(*), sum(final) FROM v_failure GROUP BY arm, class ORDER "
+               "BY arm, class");
     while (query.step()) {
       model_.failures.push_back({query.text(0), query.text(1), query.integer(2), query.integer(3)});
     }
   }
 
   void read_runs() {
-    Stmt query(db_,
-               "SELECT run, started_at, coalesce(ended_at, ''), coalesce(outcome, ''), tool_version, "
-               "coalesce(git_commit, ''), coalesce(host, ''), exploratory, record_limit FROM v_run");
+    Stmt query(
+        db_,
+        "SELECT run, started_at, coalesce(ended_at, ''), coalesce(outcome, ''), tool_version, "
+        "coalesce(git_commit, ''), coalesce(host, ''), exploratory, record_limit FROM v_run");
     while (query.step()) {
-      model_.runs.push_back({query.integer(0), query.text(1), query.text(2), query.text(3), query.text(4),
-                             query.text(5), query.text(6), query.integer(7) == 1,
+      model_.runs.push_back({query.integer(0), query.text(1), query.text(2), query.text(3),
+                             query.text(4), query.text(5), query.text(6), query.integer(7) == 1,
                              query.integer_or_null(8)});
     }
   }

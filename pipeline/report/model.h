@@ -1,6 +1,6 @@
 #pragma once
-// What a report says, before anybody decides how it looks: one model, read once from the store, and as
-// many renderings as people need. The model holds numbers and facts; document.h turns them into
+// What a report says, before anybody decides how it looks: one model, read once from the store, and
+// as many renderings as people need. The model holds numbers and facts; document.h turns them into
 // headings, sentences and tables for readers, json.cpp into fields for programs. Equal stores give
 // equal reports: times come from the store, never from the clock.
 #include <cstdint>
@@ -83,8 +83,8 @@ struct ReportSubset {
 
 /// One arm on one subset. Without scores when the arm or the subset was not run.
 struct ReportCell {
-  std::string state;                     ///< complete, incomplete, no answer, or why nothing was measured
-  std::int64_t n_failed = 0;             ///< given up
+  std::string state;          ///< complete, incomplete, no answer, or why nothing was measured
+  std::int64_t n_failed = 0;  ///< given up
   std::optional<ReportAccuracy> accuracy;
   std::optional<ReportCalibration> calibration;
 };
@@ -96,8 +96,8 @@ struct ReportMedian {
 
 /// One arm on a dataset group.
 struct ReportGroupArm {
-  std::vector<ReportCell> cells;         ///< one per subset of the group
-  std::vector<ReportAccuracy> pooled;    ///< all, then by question type
+  std::vector<ReportCell> cells;       ///< one per subset of the group
+  std::vector<ReportAccuracy> pooled;  ///< all, then by question type
   std::optional<ReportAccuracy> macro;
   std::optional<ReportMedian> median;
 };
@@ -139,8 +139,8 @@ struct ReportRun {
 
 struct ReportModel {
   bool simulated = false;
-  bool exploratory = false;              ///< only exploratory answers exist, and so are what is shown
-  std::optional<ReportPlan> plan;        ///< none: an empty store, or imported rows only
+  bool exploratory = false;        ///< only exploratory answers exist, and so are what is shown
+  std::optional<ReportPlan> plan;  ///< none: an empty store, or imported rows only
   std::vector<ReportHypothesis> hypotheses;
   std::vector<ReportDeviation> deviations;
   std::vector<ReportDrift> drift;
@@ -149,7 +149,7 @@ struct ReportModel {
   std::vector<ReportFailures> failures;
   std::vector<ReportRun> runs;
   std::string published_model, published_source;
-  std::int64_t unscored = 0;             ///< stored answers that came after the last scoring
+  std::int64_t unscored = 0;  ///< stored answers that came after the last scoring
   bool scored = false;
 
   /// The group that stands for the whole: the first suite, else the first one; none without groups.
@@ -163,8 +163,8 @@ enum class ReportFormat { table, markdown, json };
 
 struct RenderOptions {
   bool color = false;
-  int width = 100;                       ///< columns of the terminal; table only
-  bool brief = false;                    ///< results without calibration, coverage, provenance; table only
+  int width = 100;     ///< columns of the terminal; table only
+  bool brief = false;  ///< results without calibration, coverage, provenance; table only
 };
 
 /// The report as text that ends with a line feed. Markdown and JSON do not depend on the options.

@@ -9,12 +9,14 @@
 namespace preval {
 
 std::string draw_bar(const Bar& bar, int columns) {
-  static constexpr std::array<std::string_view, 8> kEighths = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  static constexpr std::array<std::string_view, 8> kEighths = {" ", "▏", "▎", "▍",
+                                                               "▌", "▋", "▊", "▉"};
   const auto within = [](double share) { return std::clamp(share, 0.0, 1.0); };
   const int eighths = static_cast<int>(std::lround(within(bar.value) * 8 * columns));
   const int full = eighths / 8;
   const int shaded = bar.high ? static_cast<int>(std::lround(within(*bar.high) * columns)) : 0;
-  const int mark = bar.mark ? std::min(static_cast<int>(within(*bar.mark) * columns), columns - 1) : -1;
+  const int mark =
+      bar.mark ? std::min(static_cast<int>(within(*bar.mark) * columns), columns - 1) : -1;
   std::string text;
   for (int i = 0; i < columns; ++i) {
     if (i == mark) {
@@ -32,9 +34,12 @@ std::string draw_bar(const Bar& bar, int columns) {
 
 std::string render(const ReportModel& model, ReportFormat format, const RenderOptions& options) {
   switch (format) {
-    case ReportFormat::table: return render_terminal(build_document(model), options);
-    case ReportFormat::markdown: return render_markdown(build_document(model));
-    case ReportFormat::json: return render_json(model);
+    case ReportFormat::table:
+      return render_terminal(build_document(model), options);
+    case ReportFormat::markdown:
+      return render_markdown(build_document(model));
+    case ReportFormat::json:
+      return render_json(model);
   }
   throw std::logic_error("no such report format");
 }

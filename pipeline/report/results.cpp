@@ -49,14 +49,19 @@ Table overview(const ReportModel& model, const ReportGroup& group) {
   return table;
 }
 
-std::vector<TableCell> accuracy_row(const std::string& title, const ReportAccuracy& row, bool partial) {
+std::vector<TableCell> accuracy_row(const std::string& title, const ReportAccuracy& row,
+                                    bool partial) {
   std::vector<TableCell> cells = {{title},
                                   {of_total(row.n_answered, row.n_registered)},
                                   {percent(row.accuracy)},
                                   {marked(row)},
                                   {percent(row.baseline)}};
-  if (partial) cells.push_back({row.scope_kind == "macro" ? std::string(kNothing) : percent(row.answered_only)});
-  cells.push_back({{}, row.accuracy ? std::optional(Bar{*row.accuracy, row.high, row.baseline}) : std::nullopt});
+  if (partial)
+    cells.push_back(
+        {row.scope_kind == "macro" ? std::string(kNothing) : percent(row.answered_only)});
+  cells.push_back(
+      {{},
+       row.accuracy ? std::optional(Bar{*row.accuracy, row.high, row.baseline}) : std::nullopt});
   return cells;
 }
 
@@ -66,7 +71,11 @@ Table arm_table(const ReportGroup& group, const ReportGroupArm& arm) {
     return cell.accuracy && cell.accuracy->n_answered < cell.accuracy->n_registered;
   });
   Table table;
-  table.columns = {{"subset"}, {"answered", true}, {"accuracy", true}, {"95 % interval", true}, {"baseline", true}};
+  table.columns = {{"subset"},
+                   {"answered", true},
+                   {"accuracy", true},
+                   {"95 % interval", true},
+                   {"baseline", true}};
   if (partial) table.columns.push_back({"of answered", true});
   table.columns.push_back({"", false, 1});
   for (std::size_t s = 0; s < group.subsets.size(); ++s) {
@@ -81,7 +90,8 @@ Table arm_table(const ReportGroup& group, const ReportGroupArm& arm) {
     }
   }
   table.rules.push_back(table.rows.size());
-  for (const ReportAccuracy& row : arm.pooled) table.rows.push_back(accuracy_row(scope_title(row), row, partial));
+  for (const ReportAccuracy& row : arm.pooled)
+    table.rows.push_back(accuracy_row(scope_title(row), row, partial));
   if (arm.macro) table.rows.push_back(accuracy_row(scope_title(*arm.macro), *arm.macro, partial));
   return table;
 }
@@ -118,8 +128,10 @@ std::vector<std::string> no_skill_sentences(const ReportModel& model, const Repo
   }
   std::vector<std::string> sentences;
   for (const auto& [where, arms] : patterns) {
-    sentences.push_back(fmt::format("{}: {}, the interval contains the majority baseline or lies below it: this is no "
-                                    "evidence of skill.", list_of(arms), where));
+    sentences.push_back(fmt::format(
+        "{}: {}, the interval contains the majority baseline or lies below it: this is no "
+        "evidence of skill.",
+        list_of(arms), where));
   }
   return sentences;
 }
@@ -142,7 +154,8 @@ void add_group(const ReportModel& model, const ReportGroup& group, Section& sect
   }
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     if (!model.arms[i].started || group.arms[i].pooled.empty()) continue;
-    section.blocks.push_back(Heading{fmt::format("{}: {}", model.arms[i].name, arm_title(model.arms[i]))});
+    section.blocks.push_back(
+        Heading{fmt::format("{}: {}", model.arms[i].name, arm_title(model.arms[i]))});
     section.blocks.push_back(arm_table(group, group.arms[i]));
   }
 }
@@ -154,12 +167,8 @@ std::string published_scope(const ReportPublished& row) {
 
 Table published_table(const ReportGroup& group, const std::string& arm) {
   Table table;
-  table.columns = {{"subset"},
-                   {"published", true},
-                   {"ours", true},
-                   {"difference", true},
-                   {"95 % interval", true},
-                   {"ECE published", true, 1},
+  table.columns = {{"subset"},           {"published", true},     {"ours", true},
+                   {"difference", true}, {"95 % interval", true}, {"ECE published", true, 1},
                    {"ECE ours", true, 1}};
   for (const ReportPublished& row : group.published) {
     if (row.arm != arm || !row.comparable) continue;
@@ -199,7 +208,8 @@ std::vector<std::string> not_compared(const ReportGroup& group, const std::strin
 Table agreement_table(const ReportGroup& group) {
   std::vector<std::string> scopes;
   for (const ReportAgreement& row : group.agreement) {
-    if (row.scope_kind == "pooled" && std::find(scopes.begin(), scopes.end(), row.scope) == scopes.end()) {
+    if (row.scope_kind == "pooled" &&
+        std::find(scopes.begin(), scopes.end(), row.scope) == scopes.end()) {
       scopes.push_back(row.scope);
     }
   }
@@ -214,10 +224,12 @@ Table agreement_table(const ReportGroup& group) {
     row.resize(table.columns.size());
     row.back().text = first.same_checkpoint ? "one checkpoint" : "different checkpoint";
     for (; i < group.agreement.size() && group.agreement[i].arm_a == first.arm_a &&
-           group.agreement[i].arm_b == first.arm_b; ++i) {
+           group.agreement[i].arm_b == first.arm_b;
+         ++i) {
       const ReportAgreement& each = group.agreement[i];
       if (each.scope_kind != "pooled") continue;
-      const auto scope = static_cast<std::size_t>(std::find(scopes.begin(), scopes.end(), each.scope) - scopes.begin());
+      const auto scope = static_cast<std::size_t>(
+          std::find(scopes.begin(), scopes.end(), each.scope) - scopes.begin());
       row[1 + scope].text = percent(each.share);
       if (each.scope == "all") row[1 + scopes.size()].text = of_total(each.same, each.n);
     }
@@ -252,18 +264,22 @@ Table agreement_by_subset(const ReportGroup& group) {
 Section accuracy_section(const ReportModel& model) {
   Section section{"Accuracy", false, {}};
   if (model.headline() == nullptr || !model.scored) {
-    section.blocks.push_back(Paragraph{model.headline() == nullptr ? "Nothing was registered, so nothing was scored."
-                                                                   : "Nothing was scored yet: preval score does it."});
+    section.blocks.push_back(Paragraph{model.headline() == nullptr
+                                           ? "Nothing was registered, so nothing was scored."
+                                           : "Nothing was scored yet: preval score does it."});
     return section;
   }
   for (const ReportGroup& group : model.groups) add_group(model, group, section);
   std::string how =
-      "Accuracy is over the registered records of verified subsets: a record without an answer counts as wrong. "
-      "Intervals are Wilson's at 95 %. The baseline always gives the most frequent right answer of its subset. "
+      "Accuracy is over the registered records of verified subsets: a record without an answer "
+      "counts as wrong. "
+      "Intervals are Wilson's at 95 %. The baseline always gives the most frequent right answer of "
+      "its subset. "
       "Records of one family are not independent, which these intervals do not allow for.";
   if (std::any_of(model.groups.begin(), model.groups.end(), any_marks)) {
-    how += fmt::format(" {} The interval contains the baseline or lies below it: this is no evidence of skill.",
-                       kNoSkillMark);
+    how += fmt::format(
+        " {} The interval contains the baseline or lies below it: this is no evidence of skill.",
+        kNoSkillMark);
   }
   section.blocks.push_back(Paragraph{how});
   return section;
@@ -275,11 +291,13 @@ Section published_section(const ReportModel& model) {
     section.blocks.push_back(Paragraph{"The plan names no published figures."});
     return section;
   }
-  section.blocks.push_back(Paragraph{fmt::format("{}, from {}. Published figures were taken over, not measured again.",
-                                                 model.published_model, model.published_source)});
+  section.blocks.push_back(
+      Paragraph{fmt::format("{}, from {}. Published figures were taken over, not measured again.",
+                            model.published_model, model.published_source)});
   bool compared = false;
   for (const ReportGroup& group : model.groups) {
-    // Arms share most reasons: each set of lines is said once. Why arms were not run stands elsewhere.
+    // Arms share most reasons: each set of lines is said once. Why arms were not run stands
+    // elsewhere.
     std::vector<std::string> said;
     const bool none_started = std::none_of(model.arms.begin(), model.arms.end(),
                                            [](const ReportArm& arm) { return arm.started; });
@@ -299,10 +317,12 @@ Section published_section(const ReportModel& model) {
     }
   }
   if (compared) {
-    section.blocks.push_back(Paragraph{
-        "Differences are published minus ours, in points. Only subsets with byte-identical records are compared. The "
-        "comparison is unpaired: of the published answers only their share is known, so that the intervals are wider "
-        "than paired ones would be."});
+    section.blocks.push_back(
+        Paragraph{"Differences are published minus ours, in points. Only subsets with "
+                  "byte-identical records are compared. The "
+                  "comparison is unpaired: of the published answers only their share is known, so "
+                  "that the intervals are wider "
+                  "than paired ones would be."});
   }
   return section;
 }
@@ -318,7 +338,8 @@ Section agreement_section(const ReportModel& model) {
     section.blocks.push_back(agreement_by_subset(group));
   }
   section.blocks.push_back(Paragraph{
-      any ? "Share of the records answered on both arms that got the same answer, right or wrong. Pairs of a different "
+      any ? "Share of the records answered on both arms that got the same answer, right or wrong. "
+            "Pairs of a different "
             "checkpoint are different models: their agreement says nothing about the backends."
           : "There are no two arms with answers to compare."});
   return section;

@@ -1,4 +1,6 @@
 // The report for a terminal: as wide as it is, in colour if it has any.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -13,14 +15,18 @@ constexpr int kGap = 2;
 constexpr int kIndent = 2;
 constexpr int kLeastWidth = 40;
 
-std::string spaces(int count) { return std::string(static_cast<std::size_t>(std::max(count, 0)), ' '); }
+std::string spaces(int count) {
+  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
+}
 
 int width_of(std::string_view text) { return static_cast<int>(display_width(text)); }
 
 class Terminal {
  public:
   explicit Terminal(const RenderOptions& options)
-      : color_(options.color), brief_(options.brief), width_(std::max(options.width, kLeastWidth)) {}
+      : color_(options.color),
+        brief_(options.brief),
+        width_(std::max(options.width, kLeastWidth)) {}
 
   std::string render(const Document& document) {
     line(painted("1", document.title));
@@ -30,7 +36,8 @@ class Terminal {
       if (brief_ && section.detail) continue;
       line("");
       line(painted("1;4", section.title));
-      for (const Block& block : section.blocks) std::visit([this](const auto& each) { add(each); }, block);
+      for (const Block& block : section.blocks)
+        std::visit([this](const auto& each) { add(each); }, block);
     }
     return std::move(text_);
   }
@@ -44,7 +51,7 @@ class Terminal {
   void add(const Paragraph& paragraph) { wrapped(paragraph.text, 0, "2"); }
 
   void add(const Bullets& bullets) {
-    for (const std::string& item : bullets.items) wrapped("- " + item, 2, "");
+    for (const std::string& item : bullets.items) wrapped(fmt::format("- {}", item), 2, "");
   }
 
   void add(const Table& table) {
@@ -57,7 +64,8 @@ class Terminal {
     for (const Column& column : table.columns) titles.push_back({column.title});
     put_row(table, titles, shown, widths, "2");
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      if (std::find(table.rules.begin(), table.rules.end(), i) != table.rules.end()) rule(shown, widths);
+      if (std::find(table.rules.begin(), table.rules.end(), i) != table.rules.end())
+        rule(shown, widths);
       put_row(table, table.rows[i], shown, widths, "");
     }
     after_table_ = true;
@@ -82,43 +90,71 @@ class Terminal {
     return total - kGap;
   }
 
-  std::vector<std::size_t> columns_that_fit(const Table& table, const std::vector<int>& widths) const {
+  std::vector<std::size_t> columns_that_fit(const Table& table,
+                                            const std::vector<int>& widths) const {
     std::vector<std::size_t> shown;
     for (std::size_t c = 0; c < table.columns.size(); ++c) shown.push_back(c);
     while (total_of(shown, widths) > width_) {
-      const auto sparest = std::max_element(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
-        return table.columns[a].spare < table.columns[b].spare;
-      });
+      const auto sparest =
+          std::max_element(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+            return table.columns[a].spare < table.columns[b].spare;
+          });
       if (table.columns[*sparest].spare == 0) break;
       shown.erase(sparest);
     }
     return shown;
   }
 
-  void widen_bars(const Table& table, const std::vector<std::size_t>& shown, std::vector<int>& widths) const {
+  void widen_bars(const Table& table, const std::vector<std::size_t>& shown,
+                  std::vector<int>& widths) const {
     for (const std::size_t c : shown) {
       const bool bars = std::any_of(table.rows.begin(), table.rows.end(),
                                     [&](const auto& row) { return row[c].bar.has_value(); });
       const int room = width_ - total_of(shown, widths);
-      if (bars && room > 0) widths[c] = std::max(widths[c], std::min(kMostBarColumns, widths[c] + room));
+      if (bars && room > 0)
+        widths[c] = std::max(widths[c], std::min(kMostBarColumns, widths[c] + room));
     }
   }
 
-  /// Long texts are folded into several lines, the widest left-aligned column first.
-  void shrink(const Table& table, const std::vector<std::size_t>& shown, std::vector<int>& widths) const {
-    constexpr int kLeastColumn = 12;
+  /// Long texts are folded into several lines, the widest left-aligned column first, and between
+  /// words as long as that is enough.
+  void shrink(const Table& table, const std::vector<std::size_t>& shown,
+              std::vector<int>& widths) const {
+    std::vector<int> least(widths.size());
+    for (const std::size_t c : shown) least[c] = longest_word(table, c);
     while (total_of(shown, widths) > width_) {
       std::optional<std::size_t> widest;
       for (const std::size_t c : shown) {
-        if (!table.columns[c].right && (!widest || widths[c] > widths[*widest])) widest = c;
+        if (table.columns[c].right || widths[c] <= least[c]) continue;
+        if (!widest || widths[c] > widths[*widest]) widest = c;
       }
-      if (!widest || widths[*widest] <= kLeastColumn) return;
+      if (!widest) return;
       --widths[*widest];
     }
   }
 
-  void put_row(const Table& table, const std::vector<TableCell>& row, const std::vector<std::size_t>& shown,
-               const std::vector<int>& widths, std::string_view style) {
+  static int longest_word(const Table& table, std::size_t column) {
+    constexpr int kLongest = 24;  // digests may be broken anywhere
+    int longest = longest_word(table.columns[column].title);
+    for (const auto& row : table.rows) {
+      longest = std::max(longest, longest_word(row[column].text));
+    }
+    return std::min(longest, kLongest);
+  }
+
+  static int longest_word(std::string_view text) {
+    int longest = 0;
+    while (!text.empty()) {
+      const std::string_view word = text.substr(0, text.find(' '));
+      longest = std::max(longest, width_of(word));
+      text.remove_prefix(std::min(word.size() + 1, text.size()));
+    }
+    return longest;
+  }
+
+  void put_row(const Table& table, const std::vector<TableCell>& row,
+               const std::vector<std::size_t>& shown, const std::vector<int>& widths,
+               std::string_view style) {
     std::vector<std::vector<std::string>> cells;
     std::size_t lines = 1;
     for (const std::size_t c : shown) {
@@ -165,7 +201,8 @@ class Terminal {
       }
       while (width_of(word) > width) {
         std::size_t cut = 0;
-        while (width_of(word.substr(0, next_character(word, cut))) <= width) cut = next_character(word, cut);
+        while (width_of(word.substr(0, next_character(word, cut))) <= width)
+          cut = next_character(word, cut);
         if (cut == 0) break;
         lines.back() += word.substr(0, cut);
         word.remove_prefix(cut);
@@ -186,14 +223,14 @@ class Terminal {
   void wrapped(std::string_view text, int hanging, std::string_view style) {
     bool first = true;
     for (const std::string& piece : folded(text, width_ - hanging)) {
-      line((first ? std::string() : spaces(hanging)) + painted(style, piece));
+      line(fmt::format("{}{}", spaces(first ? 0 : hanging), painted(style, piece)));
       first = false;
     }
   }
 
   std::string painted(std::string_view style, std::string_view text) const {
     if (!color_ || style.empty() || text.empty()) return std::string(text);
-    return "\x1b[" + std::string(style) + "m" + std::string(text) + "\x1b[0m";
+    return fmt::format("\x1b[{}m{}\x1b[0m", style, text);
   }
 
   void line(std::string text) {

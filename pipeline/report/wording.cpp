@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace preval {
@@ -47,7 +48,8 @@ std::string subsets_of(std::int64_t n, std::int64_t of) {
 std::string scope_title(const ReportAccuracy& row) {
   const std::string subsets = subsets_of(row.n_subsets, row.of_subsets);
   if (row.scope_kind == "macro") return "mean of " + subsets;
-  if (row.scope == "all") return row.n_subsets == row.of_subsets ? "all " + subsets : "all, " + subsets;
+  if (row.scope == "all")
+    return row.n_subsets == row.of_subsets ? "all " + subsets : "all, " + subsets;
   return type_title(row.scope) + ", " + subsets;
 }
 
@@ -59,7 +61,20 @@ std::string list_of(const std::vector<std::string>& names) {
 
 std::string arm_title(const ReportArm& arm) {
   return fmt::format("{}{} on {}, {} read", arm.checkpoint_name,
-                     arm.weights_dtype.empty() ? "" : " " + arm.weights_dtype, arm.backend, arm.read);
+                     arm.weights_dtype.empty() ? "" : " " + arm.weights_dtype, arm.backend,
+                     arm.read);
+}
+
+std::string facts_text(const std::string& identity) {
+  if (identity.empty()) return std::string(kNothing);
+  std::vector<std::string> facts;
+  const Json flat = parse_json(identity, "stored identity").flatten();
+  for (const auto& [path, value] : flat.items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (text.empty() || value.is_null()) continue;
+    facts.push_back(fmt::format("{} {}", path.substr(path.rfind('/') + 1), text));
+  }
+  return join(facts, ", ");
 }
 
 std::string arm_state(const ReportArm& arm) {

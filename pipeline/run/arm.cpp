@@ -25,9 +25,10 @@ struct StoredConfiguration {
 };
 
 std::optional<StoredConfiguration> stored_configuration(Store& store, const std::string& arm) {
-  Stmt query(store.db(),
-             "SELECT c.id, c.settings, c.identity FROM configuration c JOIN arm a ON a.id = c.arm_id "
-             "WHERE a.name = ? AND c.current = 1");
+  Stmt query(
+      store.db(),
+      "SELECT c.id, c.settings, c.identity FROM configuration c JOIN arm a ON a.id = c.arm_id "
+      "WHERE a.name = ? AND c.current = 1");
   query.bind(1, arm);
   if (!query.step()) return std::nullopt;
   return StoredConfiguration{query.integer(0), parse_json(query.text(1), "configuration.settings"),
@@ -38,13 +39,20 @@ class ArmRun {
  public:
   ArmRun(const RunSeams& seams, Store& store, const OpenPlan& plan, const PromptFile& wording,
          const std::vector<SubsetIndex>& subsets, const RunOptions& options, const Arm& arm)
-      : seams_(seams), store_(store), plan_(plan), wording_(wording), subsets_(subsets),
-        options_(options), arm_(arm), spec_(plan.effective.backend(arm.backend)),
+      : seams_(seams),
+        store_(store),
+        plan_(plan),
+        wording_(wording),
+        subsets_(subsets),
+        options_(options),
+        arm_(arm),
+        spec_(plan.effective.backend(arm.backend)),
         checkpoint_(plan.effective.checkpoint(arm.checkpoint)),
         settings_(answer_settings(plan.effective, arm)) {}
 
   ArmResult run() {
-    if (const std::string reason = not_run_reason(plan_.effective, arm_, options_); !reason.empty()) {
+    if (const std::string reason = not_run_reason(plan_.effective, arm_, options_);
+        !reason.empty()) {
       return not_run(reason);
     }
     try {
@@ -99,7 +107,8 @@ class ArmRun {
   }
 
   std::int64_t still_missing() {
-    if (configuration_ != 0) return static_cast<std::int64_t>(list_of(configuration_).pending.size());
+    if (configuration_ != 0)
+      return static_cast<std::int64_t>(list_of(configuration_).pending.size());
     return static_cast<std::int64_t>(list_of(0).pending.size());
   }
 
@@ -140,7 +149,8 @@ class ArmRun {
     for (const CheckpointFile& file : checkpoint_.files) {
       const std::filesystem::path path = options_.checkpoints / file.name;
       if (!seams_.files.exists(path)) {
-        throw Error(ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
+        throw Error(ErrorKind::backend,
+                    fmt::format("checkpoint file {} is not there", path.string()),
                     "scripts/setup.sh fetches it; --checkpoints names another folder");
       }
       const std::string found = sha256_file(seams_.files, path);
@@ -151,7 +161,8 @@ class ArmRun {
                     "fetch the registered file, or register the other one as a deviation");
       }
     }
-    stage.done(fmt::format("{} of {}: sha256 as registered", checkpoint_.name, checkpoint_.revision));
+    stage.done(
+        fmt::format("{} of {}: sha256 as registered", checkpoint_.name, checkpoint_.revision));
   }
 
   std::map<std::string, std::string> placeholders(int port) const {
@@ -171,7 +182,8 @@ class ArmRun {
     if (!spec_.key_env.empty()) {
       const char* key = std::getenv(spec_.key_env.c_str());
       if (key == nullptr || *key == '\0') {
-        throw Error(ErrorKind::backend, fmt::format("the key variable {} is not set", spec_.key_env),
+        throw Error(ErrorKind::backend,
+                    fmt::format("the key variable {} is not set", spec_.key_env),
                     "set it in the environment; it is never written anywhere");
       }
       endpoint_.bearer_key = key;
@@ -186,22 +198,24 @@ class ArmRun {
     for (int attempt = 1;; ++attempt) {
       const int port = free_port();
       endpoint_.base_url = fmt::format("http://127.0.0.1:{}", port);
-      server_ = std::make_unique<Server>(
-          fill_command(spec_.server->command, placeholders(port)),
-          options_.logs / fmt::format("{}.boot-{}.log", arm_.id, attempt));
+      server_ =
+          std::make_unique<Server>(fill_command(spec_.server->command, placeholders(port)),
+                                   options_.logs / fmt::format("{}.boot-{}.log", arm_.id, attempt));
       try {
-        const double seconds = wait_until_ready(
-            *server_, *transport_, endpoint_, backend_->health(), seams_.clock,
-            std::chrono::duration<double>(arm_.boot_limit_s),
-            [&] { return seams_.interrupt.level() > 0; });
+        const double seconds =
+            wait_until_ready(*server_, *transport_, endpoint_, backend_->health(), seams_.clock,
+                             std::chrono::duration<double>(arm_.boot_limit_s),
+                             [&] { return seams_.interrupt.level() > 0; });
         stage.done(fmt::format("READY after {:.1f} s, {}, log {}", seconds, engine_version_,
                                server_->log().string()));
         return;
       } catch (const Error& error) {
-        // Between choosing a free port and the server's bind another program can take it: the server
-        // then ends at once, and another port is tried. A server that ends by itself for any other
-        // reason does so again, and its own words are in the message.
-        const bool taken = server_->last_lines(50).find("in use") != std::string::npos;
+        // Between choosing a free port and the server's bind another program can take it: the
+        // server then ends at once, and another port is tried. A server that ends by itself for any
+        // other reason does so again, and its own words are in the message.
+        const std::string said = server_->last_lines(50);
+        const bool taken = said.find("in use") != std::string::npos ||
+                           said.find("couldn't bind") != std::string::npos;
         server_->stop();
         if (!taken || attempt == kBootTries || error.kind() == ErrorKind::interrupted) throw;
         store_.event(arm_.id, "retry", fmt::format("port {} was taken: {}", port, error.what()));
@@ -219,9 +233,10 @@ class ArmRun {
   }
 
   [[noreturn]] void throw_failure(std::string_view what, const Failure& failure) {
-    throw Error(ErrorKind::backend,
-                fmt::format("{} of arm {}: {}: {}", what, arm_.id, failure.error_class, failure.message),
-                server_ ? fmt::format("the server's log: {}", server_->log().string()) : std::string());
+    throw Error(
+        ErrorKind::backend,
+        fmt::format("{} of arm {}: {}: {}", what, arm_.id, failure.error_class, failure.message),
+        server_ ? fmt::format("the server's log: {}", server_->log().string()) : std::string());
   }
 
   void preflight() {
@@ -229,8 +244,8 @@ class ArmRun {
     if (asked == subsets_.size()) return;
     StageScope stage(seams_, store_, arm_.id, "preflight");
     const SubsetIndex& index = subsets_[asked];
-    const auto records =
-        read_records(seams_.files.read(index.path), index.subset->id, index.path.string(), [](auto&&) {});
+    const auto records = read_records(seams_.files.read(index.path), index.subset->id,
+                                      index.path.string(), [](auto&&) {});
     const Prompt prompt =
         render_prompt(wording_, records.front(), "none", plan_.effective.prompt.state_ascii);
     const Item item{&records.front(), &prompt, "none", 0};
@@ -256,7 +271,8 @@ class ArmRun {
 
   ArmResult read() {
     ReadList list = list_of(configuration_);
-    const ReadContext context{seams_, store_, plan_.effective, wording_, subsets_, arm_, spec_, configuration_};
+    const ReadContext context{seams_,   store_, plan_.effective, wording_,
+                              subsets_, arm_,   spec_,           configuration_};
     const auto server_ended = [&]() -> std::optional<std::string> {
       if (!server_ || server_->running()) return std::nullopt;
       return fmt::format("the server ended ({}); its last lines:\n{}", server_->how_it_ended(),
@@ -265,8 +281,8 @@ class ArmRun {
     if (const auto smoke = smoke_reads(list, subsets_); !smoke.empty()) {
       StageScope stage(seams_, store_, arm_.id, "smoke");
       const int concurrency = subsets_[smoke.front().subset].group->smoke.concurrency;
-      const ReadOutcome outcome =
-          ask(context, *backend_, *transport_, endpoint_, list, smoke, concurrency, true, server_ended);
+      const ReadOutcome outcome = ask(context, *backend_, *transport_, endpoint_, list, smoke,
+                                      concurrency, true, server_ended);
       if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
       if (!outcome.first_problem.empty()) {
         throw Error(ErrorKind::backend, fmt::format("smoke reads: {}", outcome.first_problem),

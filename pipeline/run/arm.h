@@ -15,8 +15,8 @@ struct ArmResult {
   std::int64_t missing_reads = 0;  ///< asked for and not answered
 };
 
-/// Runs one arm. Whatever goes wrong with its server or checkpoint is in the result and in the store,
-/// not an exception; errors of the store itself are thrown.
+/// Runs one arm. Whatever goes wrong with its server or checkpoint is in the result and in the
+/// store, not an exception; errors of the store itself are thrown.
 ArmResult run_arm(const RunSeams& seams, Store& store, const OpenPlan& plan,
                   const PromptFile& wording, const std::vector<SubsetIndex>& subsets,
                   const RunOptions& options, const Arm& arm);

@@ -1,6 +1,6 @@
 #pragma once
-// What happens during a run, told to whoever listens. The runner knows nothing of terminals; the one
-// printer that does is progress.h.
+// What happens during a run, told to whoever listens. The runner knows nothing of terminals; the
+// one printer that does is progress.h.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,13 +10,13 @@ namespace preval {
 /// How far the reads of one arm have come.
 struct Progress {
   std::string arm, subset;
-  std::int64_t done = 0;         ///< answers of the arm, those stored before included
-  std::int64_t total = 0;        ///< reads the arm is asked for in this run
-  std::int64_t asked = 0;        ///< answers and final failures of this run
-  std::int64_t failed = 0;       ///< given up in this run
+  std::int64_t done = 0;    ///< answers of the arm, those stored before included
+  std::int64_t total = 0;   ///< reads the arm is asked for in this run
+  std::int64_t asked = 0;   ///< answers and final failures of this run
+  std::int64_t failed = 0;  ///< given up in this run
   std::int64_t retries = 0;
-  double seconds = 0;            ///< since the arm's first read of this run
-  double median_ms = 0;          ///< latency of the last answers
+  double seconds = 0;    ///< since the arm's first read of this run
+  double median_ms = 0;  ///< latency of the last answers
 };
 
 class RunEvents {

@@ -5,25 +5,35 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/pipeline.h"
+#include "suite/manifest.h"
 
 namespace preval {
 
 void gate(Files& files, const OpenPlan& plan, bool exploratory) {
   if (!plan.lock && !exploratory) {
-    throw Error(ErrorKind::usage, fmt::format("{} is not locked", plan.path.string()),
-                fmt::format("preval lock {} fixes it; --exploratory runs it as it is and marks every row",
-                            plan.path.string()));
+    throw Error(
+        ErrorKind::usage, fmt::format("{} is not locked", plan.path.string()),
+        fmt::format("preval lock {} fixes it; --exploratory runs it as it is and marks every row",
+                    plan.path.string()));
   }
   std::vector<std::string> lines;
-  for (const PlanDrift& drift : check_lock(files, plan)) {
+  const std::vector<PlanDrift> drifts = check_lock(files, plan);
+  // The manifest is checked whatever the lock says: a plan that contradicts it names other data.
+  for (const PlanDrift& drift : check_manifests(files, plan)) {
+    lines.push_back(fmt::format("{}: {} in the plan, {} in its manifest", drift.field,
+                                drift.registered, drift.found));
+  }
+  for (const PlanDrift& drift : drifts) {
     const bool plan_field = drift.field.empty() || drift.field.front() == '/';
     if (plan_field && exploratory) continue;
-    lines.push_back(fmt::format("{}: registered {}, found {}", drift.field, drift.registered, drift.found));
+    lines.push_back(
+        fmt::format("{}: registered {}, found {}", drift.field, drift.registered, drift.found));
   }
   if (lines.empty()) return;
-  throw Error(ErrorKind::drift,
-              fmt::format("{} differs from what was registered: {}", plan.path.string(), join(lines, "; ")),
-              "restore what was locked, or write the difference down as a deviation");
+  throw Error(
+      ErrorKind::drift,
+      fmt::format("{} differs from what was registered: {}", plan.path.string(), join(lines, "; ")),
+      "restore what was locked, or write the difference down as a deviation");
 }
 
 namespace {
@@ -49,7 +59,8 @@ void check_selection(const Plan& plan, const RunOptions& options) {
   check_names(options.arms, arms, "arm");
   check_names(options.subsets, subsets, "subset");
   if (options.limit && *options.limit < 1) {
-    throw Error(ErrorKind::usage, "--limit must be at least 1", "it is the number of records per subset");
+    throw Error(ErrorKind::usage, "--limit must be at least 1",
+                "it is the number of records per subset");
   }
 }
 

@@ -27,7 +27,10 @@ PromptFile read_wording(Files& files, const OpenPlan& plan) {
 class Run {
  public:
   Run(const RunSeams& seams, Store& store, const OpenPlan& plan, const RunOptions& options)
-      : seams_(seams), store_(store), plan_(plan), options_(options),
+      : seams_(seams),
+        store_(store),
+        plan_(plan),
+        options_(options),
         wording_(read_wording(seams.files, plan)) {}
 
   RunResult run() {
@@ -38,7 +41,8 @@ class Run {
         result_.interrupted = true;
         break;
       }
-      if (!left_to_another(arm)) take(arm, run_arm(seams_, store_, plan_, wording_, subsets_, options_, arm));
+      if (!left_to_another(arm))
+        take(arm, run_arm(seams_, store_, plan_, wording_, subsets_, options_, arm));
     }
     return result_;
   }
@@ -54,24 +58,27 @@ class Run {
     const VerifyResult found = verify_data(
         seams_.files, plan_, options_.data, warn,
         [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
-          verified.push_back(index_subset(store_, plan_.effective, wording_, group, subset, {}, records));
+          verified.push_back(
+              index_subset(store_, plan_.effective, wording_, group, subset, {}, records));
         });
     for (const SubsetCheck& check : found.subsets) {
       store_.record_check(check);
       if (!selected(options_.subsets, check.subset)) continue;
       if (check.status == SubsetStatus::ok) {
-        const auto index = std::find_if(verified.begin(), verified.end(), [&](const SubsetIndex& each) {
-          return each.group->id == check.group && each.subset->id == check.subset;
-        });
+        const auto index =
+            std::find_if(verified.begin(), verified.end(), [&](const SubsetIndex& each) {
+              return each.group->id == check.group && each.subset->id == check.subset;
+            });
         index->path = check.path;
         subsets_.push_back(std::move(*index));
       } else {
         const bool missing = check.status == SubsetStatus::missing;
         (missing ? result_.missing_subsets : result_.dropped_subsets).push_back(check.subset);
         const std::string text =
-            missing ? fmt::format("subset {} is missing: skipped ({})", check.subset, check.path.string())
-                    : fmt::format("subset {} is not what was registered: dropped ({})", check.subset,
-                                  check.problem);
+            missing ? fmt::format("subset {} is missing: skipped ({})", check.subset,
+                                  check.path.string())
+                    : fmt::format("subset {} is not what was registered: dropped ({})",
+                                  check.subset, check.problem);
         store_.event({}, missing ? "skipped" : "dropped", text);
         seams_.events.notice(text);
       }
@@ -137,11 +144,16 @@ int RunResult::exit_code() const {
 
 std::string RunResult::outcome() const {
   switch (exit_code()) {
-    case 130: return "interrupted";
-    case 3: return "drift";
-    case 5: return "backend";
-    case 4: return "incomplete";
-    default: return "complete";
+    case 130:
+      return "interrupted";
+    case 3:
+      return "drift";
+    case 5:
+      return "backend";
+    case 4:
+      return "incomplete";
+    default:
+      return "complete";
   }
 }
 
@@ -158,28 +170,31 @@ RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan
   }
 }
 
-std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOptions& options, Db* store) {
+std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOptions& options,
+                             Db* store) {
   const Plan& effective = plan.effective;
   std::vector<ArmPlan> arms;
   std::int64_t registered = 0;
-  verify_data(files, plan, options.data, [](const std::string&) {},
-              [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
-                if (!selected(options.subsets, subset.id)) return;
-                auto count = static_cast<std::int64_t>(records.size());
-                if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
-                registered += count * effective.repeats *
-                              static_cast<std::int64_t>(variants_of(group, subset.type).size());
-              });
+  verify_data(
+      files, plan, options.data, [](const std::string&) {},
+      [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
+        if (!selected(options.subsets, subset.id)) return;
+        auto count = static_cast<std::int64_t>(records.size());
+        if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
+        registered += count * effective.repeats *
+                      static_cast<std::int64_t>(variants_of(group, subset.type).size());
+      });
   for (const Arm& arm : effective.arms) {
     if (!selected(options.arms, arm.id)) continue;
     ArmPlan each{arm.id, not_run_reason(effective, arm, options), arm.confirmatory, registered, 0};
     if (store != nullptr) {
       const std::string settings = answer_settings(effective, arm).dump();
-      Stmt count(*store,
-                 "SELECT count(*) FROM prediction p JOIN configuration c ON c.id = p.configuration_id "
-                 "JOIN arm a ON a.id = c.arm_id JOIN prompt q ON q.id = p.prompt_id JOIN record r ON "
-                 "r.id = q.record_id WHERE a.name = ? AND c.current = 1 AND c.settings = ? AND "
-                 "q.current = 1 AND r.current = 1 AND p.exploratory = ?");
+      Stmt count(
+          *store,
+          "SELECT count(*) FROM prediction p JOIN configuration c ON c.id = p.configuration_id "
+          "JOIN arm a ON a.id = c.arm_id JOIN prompt q ON q.id = p.prompt_id JOIN record r ON "
+          "r.id = q.record_id WHERE a.name = ? AND c.current = 1 AND c.settings = ? AND "
+          "q.current = 1 AND r.current = 1 AND p.exploratory = ?");
       count.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
       count.step();
       each.stored = std::min(count.integer(0), registered);

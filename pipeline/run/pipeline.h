@@ -18,24 +18,24 @@
 namespace preval {
 
 struct RunOptions {
-  std::optional<std::filesystem::path> data;   ///< overrides every group's data folder
-  std::vector<std::string> arms, subsets;      ///< empty: all
-  std::optional<int> limit;                    ///< first N records of each subset
+  std::optional<std::filesystem::path> data;  ///< overrides every group's data folder
+  std::vector<std::string> arms, subsets;     ///< empty: all
+  std::optional<int> limit;                   ///< first N records of each subset
   bool exploratory = false;
-  std::set<std::string> accepted_terms;        ///< terms ids
-  std::filesystem::path root;                  ///< {root} of server commands
-  std::filesystem::path checkpoints;           ///< folder of checkpoint files
-  std::filesystem::path logs;                  ///< folder of server logs
+  std::set<std::string> accepted_terms;  ///< terms ids
+  std::filesystem::path root;            ///< {root} of server commands
+  std::filesystem::path checkpoints;     ///< folder of checkpoint files
+  std::filesystem::path logs;            ///< folder of server logs
 };
 
 /// What a run came to; the exit code follows from it (cli.md).
 struct RunResult {
   bool interrupted = false;
-  std::vector<std::string> dropped_subsets;    ///< mismatch
+  std::vector<std::string> dropped_subsets;  ///< mismatch
   std::vector<std::string> missing_subsets;
-  std::vector<std::string> drift;              ///< other drift: a checkpoint file with other bytes
-  std::vector<std::string> unserved_arms;      ///< confirmatory arms that never served, or broke off
-  std::int64_t missing_reads = 0;              ///< asked for in this run and not answered
+  std::vector<std::string> drift;          ///< other drift: a checkpoint file with other bytes
+  std::vector<std::string> unserved_arms;  ///< confirmatory arms that never served, or broke off
+  std::int64_t missing_reads = 0;          ///< asked for in this run and not answered
 
   /// 130, 3, 5, 4 or 0: the first that applies.
   int exit_code() const;
@@ -54,9 +54,9 @@ struct RunSeams {
 
 /// What a plan's JSON asks for, seen from the store: for --dry-run and for the end of a run.
 struct ArmPlan {
-  std::string arm, state;           ///< state: what would stop it ("terms not accepted"), or empty
+  std::string arm, state;  ///< state: what would stop it ("terms not accepted"), or empty
   bool confirmatory = false;
-  std::int64_t registered = 0;      ///< reads that the plan asks for on verified subsets
+  std::int64_t registered = 0;  ///< reads that the plan asks for on verified subsets
   std::int64_t stored = 0;
 };
 
@@ -74,6 +74,7 @@ RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan
                        const Json& published, const RunOptions& options, const RunInfo& info);
 
 /// The same plan without doing anything: what each arm would still ask.
-std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOptions& options, Db* store);
+std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOptions& options,
+                             Db* store);
 
 }  // namespace preval

@@ -19,7 +19,8 @@ constexpr std::string_view kEraseLine = "\r\x1b[2K";
 }  // namespace
 
 std::string progress_text(const Progress& progress) {
-  const double rate = progress.seconds > 0 ? static_cast<double>(progress.asked) / progress.seconds : 0;
+  const double rate =
+      progress.seconds > 0 ? static_cast<double>(progress.asked) / progress.seconds : 0;
   std::string text = fmt::format("{}/{} · {:.1f}/s · p50 {} · retries {}", grouped(progress.done),
                                  grouped(progress.total), rate,
                                  human_duration(progress.median_ms / 1000), progress.retries);
@@ -53,7 +54,8 @@ void ProgressPrinter::stage_started(std::string_view arm, std::string_view stage
   last_tenth_ = -1;
   last_arm_ = arm;
   last_ = clock_.monotonic();
-  if (look_.terminal && !look_.quiet) live(fmt::format("{} {} …", arm.empty() ? "run" : arm, stage));
+  if (look_.terminal && !look_.quiet)
+    live(fmt::format("{} {} …", arm.empty() ? "run" : arm, stage));
 }
 
 void ProgressPrinter::stage_ended(std::string_view arm, std::string_view stage,
@@ -85,7 +87,8 @@ void ProgressPrinter::progressed(const Progress& progress) {
 void ProgressPrinter::subset_done(const Progress& progress, std::int64_t subset_done,
                                   std::int64_t subset_total) {
   if (look_.quiet || !look_.terminal) return;
-  line(fmt::format("{:<20} {:<22} {}/{}", progress.arm, progress.subset, subset_done, subset_total));
+  line(
+      fmt::format("{:<20} {:<22} {}/{}", progress.arm, progress.subset, subset_done, subset_total));
 }
 
 void ProgressPrinter::notice(std::string_view text) { line(std::string(text)); }

@@ -12,7 +12,7 @@ namespace preval {
 class ProgressPrinter final : public RunEvents {
  public:
   struct Look {
-    bool terminal = false;   ///< a live line that is drawn over
+    bool terminal = false;  ///< a live line that is drawn over
     bool color = false;
     bool quiet = false;      ///< notices only
     int width = 80;          ///< columns

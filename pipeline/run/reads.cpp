@@ -57,7 +57,9 @@ class SubsetTexts {
 class Tally {
  public:
   Tally(const ReadContext& context, ReadList& list)
-      : context_(context), list_(list), start_(context.seams.clock.monotonic()),
+      : context_(context),
+        list_(list),
+        start_(context.seams.clock.monotonic()),
         given_up_(list.total.size()) {
     progress_.arm = context.arm.id;
     for (std::size_t i = 0; i < list.total.size(); ++i) {
@@ -88,8 +90,8 @@ class Tally {
     progress_.subset = context_.subsets[subset].subset->id;
     progress_.seconds = seconds_since(context_.seams.clock, start_);
     std::vector<double> sorted(latencies_.begin(), latencies_.end());
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
-                     sorted.end());
+    std::nth_element(sorted.begin(),
+                     sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
     progress_.median_ms = sorted.empty() ? 0 : sorted[sorted.size() / 2];
     context_.seams.events.progressed(progress_);
     if (list_.done[subset] + given_up_[subset] == list_.total[subset]) {
@@ -126,8 +128,8 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
     for (int repeat = 0; repeat < repeats; ++repeat) {
       for (const std::string& variant : variants_of(*subsets[s].group, subsets[s].subset->type)) {
         const std::vector<std::int64_t>& prompts = subsets[s].prompts.at(variant);
-        const std::size_t count = limit ? std::min(prompts.size(), static_cast<std::size_t>(*limit))
-                                        : prompts.size();
+        const std::size_t count =
+            limit ? std::min(prompts.size(), static_cast<std::size_t>(*limit)) : prompts.size();
         const auto known = std::find(subsets[s].group->variants.begin(),
                                      subsets[s].group->variants.end(), variant);
         for (std::size_t i = 0; i < count; ++i) {
@@ -144,7 +146,8 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
   return list;
 }
 
-std::vector<PendingRead> smoke_reads(const ReadList& list, const std::vector<SubsetIndex>& subsets) {
+std::vector<PendingRead> smoke_reads(const ReadList& list,
+                                     const std::vector<SubsetIndex>& subsets) {
   std::vector<PendingRead> smoke;
   for (const PendingRead& read : list.pending) {
     const auto wanted = static_cast<std::size_t>(subsets[read.subset].group->smoke.records);
@@ -169,8 +172,8 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     const PendingRead& read = pending[upcoming];
     Job job;
     job.record = texts.record(read.subset, read.position);
-    job.prompt = std::make_shared<const Prompt>(render_prompt(
-        context.wording, *job.record, read.variant, context.plan.prompt.state_ascii));
+    job.prompt = std::make_shared<const Prompt>(
+        render_prompt(context.wording, *job.record, read.variant, context.plan.prompt.state_ascii));
     job.variant = read.variant;
     job.prompt_key = read.prompt;
     job.repeat = read.repeat;
@@ -195,17 +198,18 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     }
     ++outcome.failed;
     if (smoke && outcome.first_problem.empty()) {
-      outcome.first_problem =
-          fmt::format("record {} failed ({}): {}", job.record->id, failure.error_class, failure.message);
+      outcome.first_problem = fmt::format("record {} failed ({}): {}", job.record->id,
+                                          failure.error_class, failure.message);
     }
     tally.gave_up(pending[job.position].subset);
   };
   hooks.stop = [&] { return context.seams.interrupt.level(); };
-  hooks.idle = [&] { context.store.flush(); };
+  hooks.idle = [&] { context.store.flush_if_due(); };
   hooks.server_ended = server_ended;
 
   const ScheduleLimits limits{concurrency, context.spec.attempts, context.spec.breaker};
-  outcome.end = run_schedule(backend, transport, endpoint, context.seams.clock, backoff, limits, hooks);
+  outcome.end =
+      run_schedule(backend, transport, endpoint, context.seams.clock, backoff, limits, hooks);
   context.store.flush();
   return outcome;
 }

@@ -12,10 +12,10 @@ namespace preval {
 
 /// One read that the plan asks for and the store lacks.
 struct PendingRead {
-  std::size_t subset = 0;        ///< index into the suite index
-  std::size_t position = 0;      ///< record in the subset
+  std::size_t subset = 0;    ///< index into the suite index
+  std::size_t position = 0;  ///< record in the subset
   std::string_view variant;
-  std::int64_t prompt = 0;       ///< prompt.id
+  std::int64_t prompt = 0;  ///< prompt.id
   int repeat = 0;
 };
 

@@ -21,7 +21,7 @@ struct Active {
   std::unique_ptr<Dialogue<TokenPrompt>> tokenising;
   TokenPrompt tokens;
   std::unique_ptr<Dialogue<Answer>> reading;
-  HttpReply last;                 // without its body: for wait hints
+  HttpReply last;  // without its body: for wait hints
 };
 
 struct Waiting {
@@ -34,8 +34,13 @@ class Schedule {
  public:
   Schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint, Clock& clock,
            Backoff& backoff, const ScheduleLimits& limits, const ScheduleHooks& hooks)
-      : backend_(backend), transport_(transport), endpoint_(endpoint), clock_(clock),
-        backoff_(backoff), limits_(limits), hooks_(hooks) {}
+      : backend_(backend),
+        transport_(transport),
+        endpoint_(endpoint),
+        clock_(clock),
+        backoff_(backoff),
+        limits_(limits),
+        hooks_(hooks) {}
 
   ScheduleEnd run() {
     while (true) {
@@ -145,8 +150,7 @@ class Schedule {
     const bool final = !failure.retry || at->attempt >= limits_.attempts;
     hooks_.failed(at->job, failure, at->attempt, final);
     if (!final) {
-      const nanoseconds due =
-          clock_.monotonic() + backoff_.delay(at->attempt, at->last, clock_);
+      const nanoseconds due = clock_.monotonic() + backoff_.delay(at->attempt, at->last, clock_);
       waiting_.push_back({std::move(at->job), at->attempt + 1, due});
     }
     active_.erase(at);

@@ -14,30 +14,31 @@
 
 namespace preval {
 
-/// One read to make. Record and prompt are shared with nobody, so memory follows the reads in flight.
+/// One read to make. Record and prompt are shared with nobody, so memory follows the reads in
+/// flight.
 struct Job {
   std::shared_ptr<const Record> record;
   std::shared_ptr<const Prompt> prompt;
   std::string variant = "none";
-  std::int64_t prompt_key = 0;   ///< the caller's name for the prompt
+  std::int64_t prompt_key = 0;  ///< the caller's name for the prompt
   int repeat = 0;
-  std::size_t position = 0;      ///< the caller's name for the record
+  std::size_t position = 0;  ///< the caller's name for the record
 
   Item item() const { return {record.get(), prompt.get(), variant, repeat}; }
 };
 
 struct ScheduleLimits {
   int concurrency = 1;
-  int attempts = 4;              ///< tries per job
-  int breaker = 8;               ///< consecutive server failures after which the schedule stops
+  int attempts = 4;  ///< tries per job
+  int breaker = 8;   ///< consecutive server failures after which the schedule stops
 };
 
 struct ScheduleHooks {
-  std::function<std::optional<Job>()> next;                    ///< nothing: no more jobs
+  std::function<std::optional<Job>()> next;  ///< nothing: no more jobs
   std::function<void(const Job&, const Answer&)> answered;
   std::function<void(const Job&, const Failure&, int attempt, bool final)> failed;
-  std::function<int()> stop;     ///< Interrupt::level()
-  std::function<void()> idle;    ///< called between waits
+  std::function<int()> stop;   ///< Interrupt::level()
+  std::function<void()> idle;  ///< called between waits
   /// Whether the server is still there; a text says how it ended.
   std::function<std::optional<std::string>()> server_ended;
 };

@@ -5,8 +5,12 @@
 namespace preval {
 
 StageScope::StageScope(const RunSeams& seams, Store& store, std::string arm, std::string name)
-    : seams_(seams), store_(store), arm_(std::move(arm)), name_(std::move(name)),
-      start_(seams.clock.monotonic()), id_(store.begin_stage(arm_, name_)) {
+    : seams_(seams),
+      store_(store),
+      arm_(std::move(arm)),
+      name_(std::move(name)),
+      start_(seams.clock.monotonic()),
+      id_(store.begin_stage(arm_, name_)) {
   seams_.events.stage_started(arm_, name_);
 }
 

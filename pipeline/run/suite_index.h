@@ -1,7 +1,7 @@
 #pragma once
 // Which reads the plan asks for: verified subsets, their records in the store, and one prompt per
-// variant. Records themselves are read again, subset by subset, when they are asked: memory holds ids
-// for the whole plan, and texts for one subset.
+// variant. Records themselves are read again, subset by subset, when they are asked: memory holds
+// ids for the whole plan, and texts for one subset.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,8 +17,8 @@ struct SubsetIndex {
   const DatasetGroup* group = nullptr;
   const Subset* subset = nullptr;
   std::filesystem::path path;
-  std::vector<std::int64_t> records;                          ///< record.id by position
-  std::map<std::string, std::vector<std::int64_t>> prompts;   ///< variant → prompt.id by position
+  std::vector<std::int64_t> records;                         ///< record.id by position
+  std::map<std::string, std::vector<std::int64_t>> prompts;  ///< variant → prompt.id by position
 };
 
 /// The variants of a group that this question type has: `reversed` is for choice questions.

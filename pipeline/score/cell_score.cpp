@@ -76,7 +76,8 @@ std::optional<AccuracyScore> PooledAccuracy::macro() const {
   return score;
 }
 
-CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile, const CalibrationSpec& spec) {
+CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile,
+                                   const CalibrationSpec& spec) {
   const bool tasks = profile == ScoringProfile::tasks;
   CalibrationScore score;
   score.n = cell.reads.size();
@@ -93,8 +94,9 @@ CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile, con
   score.bins = reliability(confidences, score.binning);
   // A fit on fewer labels than registered would be another figure under the same name.
   if (score.n / 2 >= score.labels) {
-    score.after = ece_after_labels(cell.reads, {spec.split_seed, static_cast<std::size_t>(spec.splits),
-                                                score.labels, score.binning, score.clip});
+    score.after =
+        ece_after_labels(cell.reads, {spec.split_seed, static_cast<std::size_t>(spec.splits),
+                                      score.labels, score.binning, score.clip});
   }
   return score;
 }

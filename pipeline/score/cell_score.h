@@ -1,6 +1,6 @@
 #pragma once
-// What one arm did on one subset, in numbers, and how subsets add up to groups. Pure: cells in, scores
-// out.
+// What one arm did on one subset, in numbers, and how subsets add up to groups. Pure: cells in,
+// scores out.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,18 +14,18 @@ namespace preval {
 
 /// A row of score_accuracy, of a subset or a group of them.
 struct AccuracyScore {
-  std::string scope, scope_kind;       ///< kind: subset | pooled | macro
+  std::string scope, scope_kind;  ///< kind: subset | pooled | macro
   std::size_t n_subsets = 0, of_subsets = 0;
   std::size_t n_registered = 0, n_answered = 0, n_correct = 0;
   std::optional<double> accuracy;
   std::optional<Interval> interval;
-  std::string method;                  ///< empty without an interval
-  std::size_t majority = 0;            ///< records that the baseline gets right
+  std::string method;        ///< empty without an interval
+  std::size_t majority = 0;  ///< records that the baseline gets right
   std::optional<double> baseline;
-  std::string baseline_key;            ///< of a subset
+  std::string baseline_key;  ///< of a subset
   std::size_t n_tied = 0, n_one_label = 0, n_all_returned = 0;
   bool returned_known = true;
-  std::optional<double> label_mass;    ///< of a subset
+  std::optional<double> label_mass;  ///< of a subset
 
   std::optional<double> answered_only() const { return share(n_correct, n_answered); }
   std::optional<double> all_returned() const {
@@ -59,11 +59,12 @@ struct CalibrationScore {
   double clip = kSuiteClip;
   std::optional<double> ece, brier, nll;
   std::size_t labels = 50;
-  std::optional<AfterLabels> after;    ///< nothing when half of the records are fewer than the labels
-  std::vector<ReliabilityBin> bins;    ///< empty without answers
+  std::optional<AfterLabels> after;  ///< nothing when half of the records are fewer than the labels
+  std::vector<ReliabilityBin> bins;  ///< empty without answers
 };
 
 /// By the rules of the suite (left-closed bins, clip 1e-15) or of the tasks (right-closed, 1e-12).
-CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile, const CalibrationSpec& spec);
+CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile,
+                                   const CalibrationSpec& spec);
 
 }  // namespace preval

@@ -12,7 +12,7 @@ namespace preval {
 
 /// What is kept of a cell to compare it with others.
 struct CellAnswers {
-  std::vector<std::int64_t> records;   ///< record.id
+  std::vector<std::int64_t> records;  ///< record.id
   std::vector<int> predicted;
 };
 
@@ -21,9 +21,9 @@ Agreement compare_answers(const CellAnswers& a, const CellAnswers& b);
 
 /// A row of score_published.
 struct PublishedScore {
-  std::string scope, scope_kind;       ///< kind: subset | pooled
+  std::string scope, scope_kind;  ///< kind: subset | pooled
   bool comparable = false;
-  std::string why_not;                 ///< empty when comparable
+  std::string why_not;  ///< empty when comparable
   std::size_t n_subsets = 0, of_subsets = 0;
   std::size_t published_n = 0, n = 0;
   std::optional<double> published_accuracy, accuracy;

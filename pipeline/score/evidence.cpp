@@ -14,7 +14,8 @@ namespace preval {
 namespace {
 
 ScoringProfile profile_of(const std::string& text) {
-  for (const ScoringProfile each : {ScoringProfile::suite, ScoringProfile::tasks, ScoringProfile::own}) {
+  for (const ScoringProfile each :
+       {ScoringProfile::suite, ScoringProfile::tasks, ScoringProfile::own}) {
     if (text == to_text(each)) return each;
   }
   throw std::logic_error("no scoring profile: " + text);
@@ -27,7 +28,8 @@ QuestionType type_of(const std::string& text) {
   throw std::logic_error("no question type: " + text);
 }
 
-/// The most frequent target of a subset, by its key: records may list their options in other orders.
+/// The most frequent target of a subset, by its key: records may list their options in other
+/// orders.
 void find_majority(Db& db, ScoredSubset& subset) {
   Stmt query(db,
              "SELECT o.key, count(*) AS n FROM record r JOIN option o ON o.set_id = r.set_id AND "
@@ -45,13 +47,17 @@ class CellReader {
       : db_(db), arm_(arm), subset_(subset), kind_(kind) {}
 
   Cell read() {
-    const std::string order = subset_.scoring == ScoringProfile::tasks ? "r.record_id" : "r.position";
-    Stmt query(db_,
-               "SELECT p.id, r.id, r.record_id, r.set_id, r.target, p.predicted, p.tied, p.label_mass, "
-               "p.labels_returned FROM record r "
-               "CROSS JOIN prompt q ON q.record_id = r.id AND q.variant = 'none' AND q.current = 1 "
-               "CROSS JOIN prediction p ON p.configuration_id = ?1 AND p.prompt_id = q.id AND p.repeat = 0 "
-               "AND p.exploratory = ?2 WHERE r.subset_id = ?3 AND r.current = 1 ORDER BY " + order);
+    const std::string order =
+        subset_.scoring == ScoringProfile::tasks ? "r.record_id" : "r.position";
+    Stmt query(
+        db_,
+        "SELECT p.id, r.id, r.record_id, r.set_id, r.target, p.predicted, p.tied, p.label_mass, "
+        "p.labels_returned FROM record r "
+        "CROSS JOIN prompt q ON q.record_id = r.id AND q.variant = 'none' AND q.current = 1 "
+        "CROSS JOIN prediction p ON p.configuration_id = ?1 AND p.prompt_id = q.id AND p.repeat = "
+        "0 "
+        "AND p.exploratory = ?2 WHERE r.subset_id = ?3 AND r.current = 1 ORDER BY " +
+            order);
     query.bind(1, *arm_.configuration).bind(2, kind_).bind(3, subset_.id);
     while (query.step()) add(query);
     if (cell_.n_answered() > subset_.n_registered) {
@@ -71,7 +77,8 @@ class CellReader {
     const auto target = static_cast<int>(row.integer(4));
     const auto predicted = static_cast<int>(row.integer(5));
     read_probabilities(row.integer(0), record, labels);
-    if (target < 0 || static_cast<std::size_t>(target) >= labels) torn(record, "its target is no option");
+    if (target < 0 || static_cast<std::size_t>(target) >= labels)
+      torn(record, "its target is no option");
     cell_.reads.add(probabilities_, static_cast<std::size_t>(target));
     cell_.records.push_back(row.integer(1));
     cell_.predicted.push_back(predicted);
@@ -103,8 +110,10 @@ class CellReader {
     while (labels_.step()) {
       const std::int64_t option = labels_.integer(0);
       const double probability = labels_.real(1);
-      if (option < 0 || static_cast<std::size_t>(option) >= labels) torn(record, "a label of no option");
-      if (!(probability >= 0) || !std::isfinite(probability)) torn(record, "a probability that is none");
+      if (option < 0 || static_cast<std::size_t>(option) >= labels)
+        torn(record, "a label of no option");
+      if (!(probability >= 0) || !std::isfinite(probability))
+        torn(record, "a probability that is none");
       probabilities_[static_cast<std::size_t>(option)] = probability;
     }
     labels_.reset();
@@ -137,7 +146,8 @@ std::vector<ScoredArm> read_arms(Db& db) {
   std::vector<ScoredArm> arms;
   Stmt query(db,
              "SELECT a.id, a.name, a.checkpoint, a.status = 'started', c.id FROM arm a LEFT JOIN "
-             "configuration c ON c.arm_id = a.id AND c.current = 1 WHERE a.in_plan = 1 ORDER BY a.position, "
+             "configuration c ON c.arm_id = a.id AND c.current = 1 WHERE a.in_plan = 1 ORDER BY "
+             "a.position, "
              "a.id");
   while (query.step()) {
     arms.push_back({query.integer(0), query.text(1), query.text(2), query.integer(3) == 1,
@@ -148,9 +158,10 @@ std::vector<ScoredArm> read_arms(Db& db) {
 
 std::vector<ScoredSubset> read_subsets(Db& db) {
   std::vector<ScoredSubset> subsets;
-  Stmt query(db,
-             "SELECT id, dataset, name, scoring, type, status, registered_sha256, registered_records "
-             "FROM subset WHERE in_plan = 1 ORDER BY position, id");
+  Stmt query(
+      db,
+      "SELECT id, dataset, name, scoring, type, status, registered_sha256, registered_records "
+      "FROM subset WHERE in_plan = 1 ORDER BY position, id");
   while (query.step()) {
     ScoredSubset subset;
     subset.id = query.integer(0);

@@ -1,7 +1,7 @@
 #pragma once
-// The stored answers as flat arrays, one cell (an arm on a subset) at a time, so that scoring a million
-// answers needs the memory of one subset. What counts is defined in store/views.sql; the queries here
-// start from a subset's records because that is the shortest way through the indexes.
+// The stored answers as flat arrays, one cell (an arm on a subset) at a time, so that scoring a
+// million answers needs the memory of one subset. What counts is defined in store/views.sql; the
+// queries here start from a subset's records because that is the shortest way through the indexes.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,10 +25,10 @@ struct ScoredSubset {
   std::string dataset, name;
   ScoringProfile scoring = ScoringProfile::suite;
   QuestionType type = QuestionType::noul;
-  bool verified = false;                      ///< its file is the registered one
+  bool verified = false;  ///< its file is the registered one
   std::string status, registered_sha256;
   std::size_t n_registered = 0;
-  std::size_t majority = 0;                   ///< records of the most frequent target
+  std::size_t majority = 0;  ///< records of the most frequent target
   std::string majority_key;
 };
 
@@ -40,16 +40,17 @@ struct PublishedSubset {
   std::optional<double> ece;
 };
 
-/// The answers of one arm to one subset: base variant, repeat 0, in the order that scoring asks for.
+/// The answers of one arm to one subset: base variant, repeat 0, in the order that scoring asks
+/// for.
 struct Cell {
   ScoredReads reads;
-  std::vector<std::int64_t> records;          ///< record.id, ascending with `reads`
-  std::vector<int> predicted;                 ///< option position
+  std::vector<std::int64_t> records;  ///< record.id, ascending with `reads`
+  std::vector<int> predicted;         ///< option position
   std::size_t n_correct = 0;
   std::size_t n_tied = 0;
-  std::size_t n_one_label = 0;                ///< one label of several was returned
+  std::size_t n_one_label = 0;  ///< one label of several was returned
   std::size_t n_all_returned = 0;
-  bool returned_known = true;                 ///< false: an answer does not say how many labels it had
+  bool returned_known = true;  ///< false: an answer does not say how many labels it had
   std::vector<double> label_mass;
 
   std::size_t n_answered() const { return records.size(); }
@@ -66,8 +67,8 @@ CalibrationSpec read_calibration_spec(Db& db);
 /// 1 when only exploratory answers exist and so are what counts, else 0.
 int counted_kind(Db& db);
 
-/// Empty for an arm without a configuration. The suite's order is that of the file, the tasks' that of
-/// the record ids as strings.
+/// Empty for an arm without a configuration. The suite's order is that of the file, the tasks' that
+/// of the record ids as strings.
 Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kind);
 
 }  // namespace preval

@@ -81,7 +81,8 @@ class GroupScorer {
       for (const PooledAccuracy& pool : sums_[i].accuracy) {
         if (const auto score = pool.pooled()) tables_.put(arms_[i].id, dataset_, *score);
       }
-      if (const auto score = sums_[i].accuracy[0].macro()) tables_.put(arms_[i].id, dataset_, *score);
+      if (const auto score = sums_[i].accuracy[0].macro())
+        tables_.put(arms_[i].id, dataset_, *score);
       const SubsetValues& values = sums_[i].values;
       if (suite_) {
         tables_.put(arms_[i].id, dataset_,
@@ -93,8 +94,8 @@ class GroupScorer {
     for (const auto& [pair, scopes] : agreement_) {
       for (std::size_t s = 0; s < kScopes.size(); ++s) {
         if (scopes[s]) {
-          tables_.put(arms_[pair.first], arms_[pair.second], dataset_, "pooled", std::string(kScopes[s]),
-                      *scopes[s]);
+          tables_.put(arms_[pair.first], arms_[pair.second], dataset_, "pooled",
+                      std::string(kScopes[s]), *scopes[s]);
         }
       }
     }
@@ -133,8 +134,8 @@ class GroupScorer {
     answers_[i] = {std::move(cell.records), std::move(cell.predicted)};
   }
 
-  void compare_with_published(std::size_t i, const ScoredSubset& subset, const AccuracyScore& accuracy,
-                              std::optional<double> our_ece) {
+  void compare_with_published(std::size_t i, const ScoredSubset& subset,
+                              const AccuracyScore& accuracy, std::optional<double> our_ece) {
     for (const PublishedSubset& figure : published_) {
       if (figure.subset != subset.name) continue;
       const std::string why_not = why_not_comparable(figure, arms_[i], subset, accuracy.n_answered);

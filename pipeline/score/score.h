@@ -1,7 +1,7 @@
 #pragma once
-// From evidence to scores: reads the stored answers that count, computes what scoring asks for by way
-// of stats/, and fills the score_* tables, all of them and in one transaction. Scores can be thrown
-// away and made again at any time; nothing here changes evidence.
+// From evidence to scores: reads the stored answers that count, computes what scoring asks for by
+// way of stats/, and fills the score_* tables, all of them and in one transaction. Scores can be
+// thrown away and made again at any time; nothing here changes evidence.
 #include <string>
 
 #include "base/clock.h"

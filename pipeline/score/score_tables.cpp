@@ -26,28 +26,36 @@ std::optional<double> high_of(const std::optional<Part>& interval) {
 
 ScoreTables::ScoreTables(Db& db)
     : db_(db),
-      accuracy_(db,
-                "INSERT INTO score_accuracy (arm_id, dataset, scope, scope_kind, n_subsets, of_subsets, "
-                "n_registered, n_answered, n_correct, accuracy, low, high, method, answered_only, baseline, "
-                "baseline_key, n_tied, n_one_label, all_returned, label_mass) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      calibration_(db,
-                   "INSERT INTO score_calibration (arm_id, dataset, scope, n, bins, spacing, edges, ece, "
-                   "brier, nll, nll_clip, ece_after_50, labels, splits, temperature_low, temperature_high, "
-                   "at_edge) VALUES (?, ?, ?, ?, ?, 'equal width', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      accuracy_(
+          db,
+          "INSERT INTO score_accuracy (arm_id, dataset, scope, scope_kind, n_subsets, of_subsets, "
+          "n_registered, n_answered, n_correct, accuracy, low, high, method, answered_only, "
+          "baseline, "
+          "baseline_key, n_tied, n_one_label, all_returned, label_mass) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      calibration_(
+          db,
+          "INSERT INTO score_calibration (arm_id, dataset, scope, n, bins, spacing, edges, ece, "
+          "brier, nll, nll_clip, ece_after_50, labels, splits, temperature_low, temperature_high, "
+          "at_edge) VALUES (?, ?, ?, ?, ?, 'equal width', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       bin_(db,
-           "INSERT INTO score_bin (arm_id, dataset, scope, bins, bin, low, high, n, confidence, accuracy) "
+           "INSERT INTO score_bin (arm_id, dataset, scope, bins, bin, low, high, n, confidence, "
+           "accuracy) "
            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       median_(db,
-              "INSERT INTO score_median (arm_id, dataset, n_subsets, of_subsets, ece, ece_after_50, brier, "
+              "INSERT INTO score_median (arm_id, dataset, n_subsets, of_subsets, ece, "
+              "ece_after_50, brier, "
               "nll, label_mass) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       agreement_(db,
-                 "INSERT INTO score_agreement (arm_a, arm_b, dataset, scope, scope_kind, same_checkpoint, n, "
+                 "INSERT INTO score_agreement (arm_a, arm_b, dataset, scope, scope_kind, "
+                 "same_checkpoint, n, "
                  "same, share) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       published_(db,
-                 "INSERT INTO score_published (arm_id, dataset, scope, scope_kind, comparable, why_not, n_subsets, "
+                 "INSERT INTO score_published (arm_id, dataset, scope, scope_kind, comparable, "
+                 "why_not, n_subsets, "
                  "of_subsets, published_n, n, published_accuracy, accuracy, difference, low, high, "
-                 "published_ece, ece) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+                 "published_ece, ece) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {
+}
 
 void ScoreTables::clear() {
   db_.exec(
@@ -62,8 +70,12 @@ void ScoreTables::put(std::int64_t arm, const std::string& dataset, const Accura
   row.bind(5, as_integer(score.n_subsets)).bind(6, as_integer(score.of_subsets));
   row.bind(7, as_integer(score.n_registered)).bind(8, as_integer(score.n_answered));
   row.bind(9, as_integer(score.n_correct)).bind(10, score.accuracy);
-  row.bind(11, low_of(score.interval)).bind(12, high_of(score.interval)).bind(13, or_null(score.method));
-  row.bind(14, score.answered_only()).bind(15, score.baseline).bind(16, or_null(score.baseline_key));
+  row.bind(11, low_of(score.interval))
+      .bind(12, high_of(score.interval))
+      .bind(13, or_null(score.method));
+  row.bind(14, score.answered_only())
+      .bind(15, score.baseline)
+      .bind(16, or_null(score.baseline_key));
   row.bind(17, as_integer(score.n_tied)).bind(18, as_integer(score.n_one_label));
   row.bind(19, score.all_returned()).bind(20, score.label_mass).run();
 }
@@ -102,7 +114,8 @@ void ScoreTables::put(std::int64_t arm, const std::string& dataset, const Median
 }
 
 void ScoreTables::put(const ScoredArm& a, const ScoredArm& b, const std::string& dataset,
-                      const std::string& scope_kind, const std::string& scope, const Agreement& agreement) {
+                      const std::string& scope_kind, const std::string& scope,
+                      const Agreement& agreement) {
   Stmt& row = agreement_;
   row.bind(1, a.id).bind(2, b.id).bind(3, dataset).bind(4, scope).bind(5, scope_kind);
   row.bind(6, a.checkpoint == b.checkpoint).bind(7, as_integer(agreement.n));
@@ -112,7 +125,9 @@ void ScoreTables::put(const ScoredArm& a, const ScoredArm& b, const std::string&
 void ScoreTables::put(std::int64_t arm, const std::string& dataset, const PublishedScore& score) {
   Stmt& row = published_;
   row.bind(1, arm).bind(2, dataset).bind(3, score.scope).bind(4, score.scope_kind);
-  row.bind(5, score.comparable).bind(6, or_null(score.why_not)).bind(7, as_integer(score.n_subsets));
+  row.bind(5, score.comparable)
+      .bind(6, or_null(score.why_not))
+      .bind(7, as_integer(score.n_subsets));
   row.bind(8, as_integer(score.of_subsets)).bind(9, as_integer(score.published_n));
   row.bind(10, as_integer(score.n)).bind(11, score.published_accuracy).bind(12, score.accuracy);
   if (score.difference) {
@@ -124,7 +139,8 @@ void ScoreTables::put(std::int64_t arm, const std::string& dataset, const Publis
 
 void ScoreTables::put_scored(const std::string& at, const std::string& tool_version) {
   Stmt row(db_,
-           "INSERT INTO scored (id, at, tool_version, predictions) VALUES (1, ?, ?, (SELECT count(*) FROM "
+           "INSERT INTO scored (id, at, tool_version, predictions) VALUES (1, ?, ?, (SELECT "
+           "count(*) FROM "
            "prediction))");
   row.bind(1, at).bind(2, tool_version).run();
 }

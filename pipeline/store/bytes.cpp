@@ -39,7 +39,8 @@ std::string made_valid(std::string_view text) {
 std::string head_of(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return made_valid(text);
   std::size_t cut = limit;
-  while (cut > 0 && limit - cut < 3 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  while (cut > 0 && limit - cut < 3 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80)
+    --cut;
   return made_valid(text.substr(0, cut));
 }
 

@@ -24,14 +24,17 @@ struct Meaning {
 Meaning meaning_of(int code, const std::filesystem::path& path) {
   switch (code & 0xff) {
     case SQLITE_FULL:
-      return {ErrorKind::io, "the disk is full: what was committed stays; free some space and run again"};
+      return {ErrorKind::io,
+              "the disk is full: what was committed stays; free some space and run again"};
     case SQLITE_IOERR:
-      return {ErrorKind::io, "the file system refused: what was committed stays; look at the disk first"};
+      return {ErrorKind::io,
+              "the file system refused: what was committed stays; look at the disk first"};
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return {ErrorKind::io, fmt::format("{} and its folder must be writable", path.string())};
     case SQLITE_CANTOPEN:
-      return {ErrorKind::io, fmt::format("does the folder of {} exist, and may it be written?", path.string())};
+      return {ErrorKind::io,
+              fmt::format("does the folder of {} exist, and may it be written?", path.string())};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return {ErrorKind::io, "another program is using the store; wait for it, then run again"};
@@ -61,9 +64,12 @@ std::string shortened(std::string_view sql) {
 
 int flags_of(Db::Mode mode) {
   switch (mode) {
-    case Db::Mode::read_only: return SQLITE_OPEN_READONLY;
-    case Db::Mode::read_write: return SQLITE_OPEN_READWRITE;
-    case Db::Mode::create: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    case Db::Mode::read_only:
+      return SQLITE_OPEN_READONLY;
+    case Db::Mode::read_write:
+      return SQLITE_OPEN_READWRITE;
+    case Db::Mode::create:
+      return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   }
   throw std::logic_error("no such mode");
 }
@@ -71,8 +77,9 @@ int flags_of(Db::Mode mode) {
 }  // namespace
 
 Db::Db(const std::filesystem::path& path, Mode mode) : path_(path) {
-  const int code = sqlite3_open_v2(path.c_str(), &handle_,
-                                   flags_of(mode) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  const int code =
+      sqlite3_open_v2(path.c_str(), &handle_,
+                      flags_of(mode) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   try {
     if (code != SQLITE_OK) throw_sqlite(handle_, code, path_, "opening");
     sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
@@ -95,7 +102,8 @@ Db::~Db() {
     // Leaving the log takes the file for oneself; a reader that stays for long only delays this to
     // the next writer, so nobody waits for it here.
     sqlite3_busy_timeout(handle_, 200);
-    const int left = sqlite3_exec(handle_, "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
+    const int left =
+        sqlite3_exec(handle_, "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
     if (left != SQLITE_OK) {
       sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
     }
@@ -131,7 +139,8 @@ Stmt::Stmt(Db& db, std::string_view sql) : db_(&db) {
 
 Stmt::~Stmt() { sqlite3_finalize(handle_); }
 
-Stmt::Stmt(Stmt&& other) noexcept : db_(other.db_), handle_(std::exchange(other.handle_, nullptr)) {}
+Stmt::Stmt(Stmt&& other) noexcept
+    : db_(other.db_), handle_(std::exchange(other.handle_, nullptr)) {}
 
 namespace {
 
@@ -154,7 +163,8 @@ Stmt& Stmt::bind(int index, double value) {
 Stmt& Stmt::bind(int index, std::string_view value) {
   // An empty view may hold a null pointer, which SQLite would take for NULL.
   const char* data = value.empty() ? "" : value.data();
-  check_bind(sqlite3_bind_text64(handle_, index, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8), *db_);
+  check_bind(sqlite3_bind_text64(handle_, index, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8),
+             *db_);
   return *this;
 }
 
@@ -200,14 +210,16 @@ double Stmt::real(int column) const { return sqlite3_column_double(handle_, colu
 
 std::string Stmt::text(int column) const {
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));
-  return data == nullptr ? std::string()
-                         : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
+  return data == nullptr
+             ? std::string()
+             : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
 }
 
 std::string Stmt::blob(int column) const {
   const auto* data = static_cast<const char*>(sqlite3_column_blob(handle_, column));
-  return data == nullptr ? std::string()
-                         : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
+  return data == nullptr
+             ? std::string()
+             : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
 }
 
 std::optional<double> Stmt::real_or_null(int column) const {

@@ -1,6 +1,6 @@
 #pragma once
-// A thin RAII layer over SQLite with SQLite's own names: Db, Stmt, Tx. It adds errors with context and
-// nothing else; who wants to know what a call does reads SQLite's manual.
+// A thin RAII layer over SQLite with SQLite's own names: Db, Stmt, Tx. It adds errors with context
+// and nothing else; who wants to know what a call does reads SQLite's manual.
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,8 +12,9 @@ struct sqlite3_stmt;
 
 namespace preval {
 
-/// A connection. Errors are `Error`: kind io when the machine refused (disk full, no permission), drift
-/// when the file is torn, check for everything else SQLite says no to (a constraint, a syntax error).
+/// A connection. Errors are `Error`: kind io when the machine refused (disk full, no permission),
+/// drift when the file is torn, check for everything else SQLite says no to (a constraint, a syntax
+/// error).
 class Db {
  public:
   enum class Mode { read_only, read_write, create };
@@ -27,8 +28,8 @@ class Db {
   /// Runs one or more statements that return nothing.
   void exec(const std::string& sql);
   /// Write-ahead logging with every commit synced, until the connection closes: readers are never
-  /// blocked. The destructor folds the log back into the one file; when a reader is still there, the
-  /// log stays beside the file, complete, and whoever writes next folds it in.
+  /// blocked. The destructor folds the log back into the one file; when a reader is still there,
+  /// the log stays beside the file, complete, and whoever writes next folds it in.
   void log_ahead();
   std::int64_t last_insert_rowid() const;
   int changes() const;

@@ -25,7 +25,8 @@ std::uint64_t big_endian(std::string_view bytes) {
 
 enum class FileState { absent, empty, database };
 
-/// Looks at the file's own first bytes before SQLite does, so that a stranger's file is never written.
+/// Looks at the file's own first bytes before SQLite does, so that a stranger's file is never
+/// written.
 FileState look_at(const std::filesystem::path& path) {
   std::error_code problem;
   const std::filesystem::file_status status = std::filesystem::status(path, problem);
@@ -35,7 +36,8 @@ FileState look_at(const std::filesystem::path& path) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    throw Error(ErrorKind::io, fmt::format("{} cannot be opened", path.string()), "may you read it?");
+    throw Error(ErrorKind::io, fmt::format("{} cannot be opened", path.string()),
+                "may you read it?");
   }
   std::string header(kHeaderBytes, '\0');
   file.read(header.data(), static_cast<std::streamsize>(header.size()));
@@ -53,9 +55,10 @@ FileState look_at(const std::filesystem::path& path) {
   const bool has_log = std::filesystem::exists(path.string() + "-wal", problem) ||
                        std::filesystem::exists(path.string() + "-journal", problem);
   if (!has_log && size < expected) {
-    throw Error(ErrorKind::drift,
-                fmt::format("{} is torn: {} bytes, its header counts {}", path.string(), size, expected),
-                "restore a copy of it; what it lacks cannot be read back");
+    throw Error(
+        ErrorKind::drift,
+        fmt::format("{} is torn: {} bytes, its header counts {}", path.string(), size, expected),
+        "restore a copy of it; what it lacks cannot be read back");
   }
   return FileState::database;
 }
@@ -81,12 +84,14 @@ void check_is_ours(Db& db) {
   const std::int64_t version = query_integer(db, "PRAGMA user_version");
   if (version > kSchemaVersion) {
     throw Error(ErrorKind::usage,
-                fmt::format("{} has schema version {}, this preval knows {}", name, version, kSchemaVersion),
+                fmt::format("{} has schema version {}, this preval knows {}", name, version,
+                            kSchemaVersion),
                 "a newer preval wrote it: use that one");
   }
   if (version < kSchemaVersion) {
     throw Error(ErrorKind::usage,
-                fmt::format("{} has schema version {}, this preval writes {}", name, version, kSchemaVersion),
+                fmt::format("{} has schema version {}, this preval writes {}", name, version,
+                            kSchemaVersion),
                 "start a new store with --db, or use the preval that wrote this one");
   }
 }

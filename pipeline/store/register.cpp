@@ -57,11 +57,12 @@ void put_plan(Db& db, const OpenPlan& plan, bool simulated) {
 
 void put_arms(Db& db, const Plan& plan, bool simulated) {
   db.exec("UPDATE arm SET in_plan = 0 WHERE source <> 'imported'");
-  Stmt put(db,
-           "INSERT INTO arm (name, position, checkpoint, backend, kind, read, confirmatory, source) "
-           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET position = ?2, "
-           "checkpoint = ?3, backend = ?4, kind = ?5, read = ?6, confirmatory = ?7, source = ?8, "
-           "in_plan = 1");
+  Stmt put(
+      db,
+      "INSERT INTO arm (name, position, checkpoint, backend, kind, read, confirmatory, source) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET position = ?2, "
+      "checkpoint = ?3, backend = ?4, kind = ?5, read = ?6, confirmatory = ?7, source = ?8, "
+      "in_plan = 1");
   int position = 0;
   for (const Arm& arm : plan.arms) {
     const BackendSpec& backend = plan.backend(arm.backend);
@@ -74,11 +75,12 @@ void put_arms(Db& db, const Plan& plan, bool simulated) {
 
 void put_subsets(Db& db, const Plan& plan) {
   db.exec("UPDATE subset SET in_plan = 0");
-  Stmt put(db,
-           "INSERT INTO subset (dataset, scoring, name, position, type, registered_sha256, "
-           "registered_records, registered_families) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) "
-           "ON CONFLICT (dataset, name) DO UPDATE SET scoring = ?2, position = ?4, type = ?5, "
-           "registered_sha256 = ?6, registered_records = ?7, registered_families = ?8, in_plan = 1");
+  Stmt put(
+      db,
+      "INSERT INTO subset (dataset, scoring, name, position, type, registered_sha256, "
+      "registered_records, registered_families) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) "
+      "ON CONFLICT (dataset, name) DO UPDATE SET scoring = ?2, position = ?4, type = ?5, "
+      "registered_sha256 = ?6, registered_records = ?7, registered_families = ?8, in_plan = 1");
   int position = 0;
   for (const DatasetGroup& group : plan.datasets) {
     for (const Subset& subset : group.subsets) {
@@ -137,8 +139,9 @@ std::int64_t put_run(Db& db, const OpenPlan& plan, const RunInfo& info, const st
 /// A run goes on where the last one stopped unless that one was complete. One that never ended was
 /// killed, or its machine went down.
 void mark_resume(Db& db, std::int64_t run, const std::string& now) {
-  Stmt last(db,
-            "SELECT id, started_at, ended_at, outcome FROM run WHERE id < ? ORDER BY id DESC LIMIT 1");
+  Stmt last(
+      db,
+      "SELECT id, started_at, ended_at, outcome FROM run WHERE id < ? ORDER BY id DESC LIMIT 1");
   last.bind(1, run);
   if (!last.step()) return;
   const std::int64_t before = last.integer(0);
@@ -151,10 +154,11 @@ void mark_resume(Db& db, std::int64_t run, const std::string& now) {
           std::to_string(run));
   Stmt put(db, "INSERT INTO event (run_id, at, kind, detail) VALUES (?, ?, 'resume', ?)");
   put.bind(1, run).bind(2, now);
-  put.bind(3, ended ? fmt::format("goes on after run {} ({})", before, outcome)
-                    : fmt::format("run {}, started {}, never ended: it was killed, or the machine went "
-                                  "down; what it had committed is kept",
-                                  before, started));
+  put.bind(
+      3, ended ? fmt::format("goes on after run {} ({})", before, outcome)
+               : fmt::format("run {}, started {}, never ended: it was killed, or the machine went "
+                             "down; what it had committed is kept",
+                             before, started));
   put.run();
 }
 

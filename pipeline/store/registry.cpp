@@ -29,8 +29,8 @@ std::unordered_map<std::string, StoredRecord> stored_records(Db& db, std::int64_
   query.bind(1, subset);
   while (query.step()) {
     records.emplace(query.text(6) + '\0' + query.blob(7),
-                    StoredRecord{query.integer(0), query.integer(1), query.integer(2), query.integer(3),
-                                 query.text(4), query.integer(5) == 1});
+                    StoredRecord{query.integer(0), query.integer(1), query.integer(2),
+                                 query.integer(3), query.text(4), query.integer(5) == 1});
   }
   return records;
 }
@@ -61,7 +61,8 @@ std::int64_t Store::option_set(const Question& question) {
   Json keys = Json::array();
   for (const Question::Alternative& each : question.alternatives) keys.push_back(each.key);
   const std::string digest = sha256_hex(keys.dump());
-  if (const auto known = option_sets_.find(digest); known != option_sets_.end()) return known->second;
+  if (const auto known = option_sets_.find(digest); known != option_sets_.end())
+    return known->second;
 
   Stmt find(db_, "SELECT id FROM option_set WHERE sha256 = ?");
   find.bind(1, digest);
@@ -90,10 +91,12 @@ std::vector<std::int64_t> Store::put_records(const std::string& dataset, const s
   option_sets_.clear();  // ids of a transaction that was rolled back must not be used again
   Tx tx(db_);
   Stmt add(db_,
-           "INSERT INTO record (subset_id, record_id, sha256, position, family, set_id, target, current) "
+           "INSERT INTO record (subset_id, record_id, sha256, position, family, set_id, target, "
+           "current) "
            "VALUES (?, ?, ?, ?, ?, ?, ?, 1)");
   Stmt change(db_,
-              "UPDATE record SET position = ?, family = ?, set_id = ?, target = ?, current = 1 WHERE id = ?");
+              "UPDATE record SET position = ?, family = ?, set_id = ?, target = ?, current = 1 "
+              "WHERE id = ?");
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
     const std::string digest = bytes_of_hex(record.sha256);
@@ -147,13 +150,15 @@ std::int64_t Store::put_configuration(const std::string& arm, const Json& settin
                                       const Json& identity) {
   flush();
   const std::int64_t id = arm_id(arm);
-  const std::string digest =
-      canonical_sha256(Json{{"identity", identity}, {"settings", settings}});
+  const std::string digest = canonical_sha256(Json{{"identity", identity}, {"settings", settings}});
   Tx tx(db_);
   Stmt(db_, "UPDATE configuration SET current = 0 WHERE arm_id = ? AND sha256 <> ?")
-      .bind(1, id).bind(2, digest).run();
+      .bind(1, id)
+      .bind(2, digest)
+      .run();
   Stmt put(db_,
-           "INSERT INTO configuration (arm_id, sha256, settings, identity, current) VALUES (?, ?, ?, ?, 1) "
+           "INSERT INTO configuration (arm_id, sha256, settings, identity, current) VALUES (?, ?, "
+           "?, ?, 1) "
            "ON CONFLICT (arm_id, sha256) DO UPDATE SET current = 1");
   put.bind(1, id).bind(2, digest).bind(3, settings.dump()).bind(4, identity.dump()).run();
   Stmt find(db_, "SELECT id FROM configuration WHERE arm_id = ? AND sha256 = ?");

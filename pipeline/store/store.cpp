@@ -21,39 +21,6 @@ std::optional<double> finite_or_null(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-struct PromptRow {
-  std::int64_t id, record;
-  std::string variant, sha256;
-};
-
-struct LabelRow {
-  int option;
-  double logprob, probability;
-  int source;
-};
-
-struct PredictionRow {
-  std::int64_t configuration, prompt;
-  int repeat, predicted;
-  bool tied, tied_at_bound;
-  double label_mass;
-  std::optional<double> entropy;
-  std::optional<bool> argmax_is_label;
-  int labels_returned;
-  std::optional<double> floor, bound;
-  int prompt_tokens, requests;
-  double latency_ms;
-  std::vector<LabelRow> labels;
-};
-
-struct FailureRow {
-  std::int64_t configuration, prompt;
-  int repeat, attempt;
-  bool final;
-  Failure failure;
-  std::string at;
-};
-
 std::string prompt_key(std::int64_t record, std::string_view variant, std::string_view sha256) {
   return fmt::format("{} {} {}", record, variant, sha256);
 }
@@ -65,6 +32,39 @@ std::string prediction_key(std::int64_t configuration, std::int64_t prompt, int 
 }  // namespace
 
 struct Store::Batch {
+  struct PromptRow {
+    std::int64_t id, record;
+    std::string variant, sha256;
+  };
+
+  struct LabelRow {
+    int option;
+    double logprob, probability;
+    int source;
+  };
+
+  struct PredictionRow {
+    std::int64_t configuration, prompt;
+    int repeat, predicted;
+    bool tied, tied_at_bound;
+    double label_mass;
+    std::optional<double> entropy;
+    std::optional<bool> argmax_is_label;
+    int labels_returned;
+    std::optional<double> floor, bound;
+    int prompt_tokens, requests;
+    double latency_ms;
+    std::vector<LabelRow> labels;
+  };
+
+  struct FailureRow {
+    std::int64_t configuration, prompt;
+    int repeat, attempt;
+    bool final;
+    Failure failure;
+    std::string at;
+  };
+
   std::vector<PromptRow> prompts;
   std::vector<PredictionRow> predictions;
   std::vector<FailureRow> failures;
@@ -78,27 +78,36 @@ struct Store::Batch {
 
 struct Store::Statements {
   explicit Statements(Db& db)
-      : find_prompt(db, "SELECT id, current FROM prompt WHERE record_id = ? AND variant = ? AND sha256 = ?"),
-        retire_prompts(db, "UPDATE prompt SET current = 0 WHERE record_id = ? AND variant = ? AND current = 1"),
-        put_prompt(db,
-                   "INSERT INTO prompt (id, record_id, variant, sha256, current) VALUES (?, ?, ?, ?, 1) "
-                   "ON CONFLICT (record_id, variant, sha256) DO UPDATE SET current = 1"),
+      : find_prompt(
+            db,
+            "SELECT id, current FROM prompt WHERE record_id = ? AND variant = ? AND sha256 = ?"),
+        retire_prompts(
+            db,
+            "UPDATE prompt SET current = 0 WHERE record_id = ? AND variant = ? AND current = 1"),
+        put_prompt(
+            db,
+            "INSERT INTO prompt (id, record_id, variant, sha256, current) VALUES (?, ?, ?, ?, 1) "
+            "ON CONFLICT (record_id, variant, sha256) DO UPDATE SET current = 1"),
         find_prediction(db,
                         "SELECT 1 FROM prediction WHERE configuration_id = ? AND prompt_id = ? AND "
                         "repeat = ? AND exploratory = ?"),
-        put_prediction(db,
-                       "INSERT INTO prediction (configuration_id, prompt_id, repeat, exploratory, run_id, "
-                       "predicted, tied, tied_at_bound, label_mass, entropy, argmax_is_label, "
-                       "labels_returned, floor, bound, prompt_tokens, requests, latency_ms) "
-                       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        put_label(db,
-                  "INSERT INTO label (prediction_id, position, option, logprob, probability, source) "
-                  "VALUES (?, ?, ?, ?, ?, ?)"),
-        put_failure(db,
-                    "INSERT INTO failure (run_id, configuration_id, prompt_id, repeat, attempt, final, "
-                    "class, http_status, message, body_sha256, body_head, at) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
-  Stmt find_prompt, retire_prompts, put_prompt, find_prediction, put_prediction, put_label, put_failure;
+        put_prediction(
+            db,
+            "INSERT INTO prediction (configuration_id, prompt_id, repeat, exploratory, run_id, "
+            "predicted, tied, tied_at_bound, label_mass, entropy, argmax_is_label, "
+            "labels_returned, floor, bound, prompt_tokens, requests, latency_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        put_label(
+            db,
+            "INSERT INTO label (prediction_id, position, option, logprob, probability, source) "
+            "VALUES (?, ?, ?, ?, ?, ?)"),
+        put_failure(
+            db,
+            "INSERT INTO failure (run_id, configuration_id, prompt_id, repeat, attempt, final, "
+            "class, http_status, message, body_sha256, body_head, at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+  Stmt find_prompt, retire_prompts, put_prompt, find_prediction, put_prediction, put_label,
+      put_failure;
 };
 
 Store::Store(Db db, Clock& clock)
@@ -131,7 +140,8 @@ void Store::gathered_one() {
   flush_if_due();
 }
 
-std::int64_t Store::put_prompt(std::int64_t record, std::string_view variant, const std::string& sha256) {
+std::int64_t Store::put_prompt(std::int64_t record, std::string_view variant,
+                               const std::string& sha256) {
   const std::string digest = bytes_of_hex(sha256);
   const std::string key = prompt_key(record, variant, sha256);
   if (const auto waiting = batch_->prompt_ids.find(key); waiting != batch_->prompt_ids.end()) {
@@ -168,28 +178,30 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
   const Distribution& read = answer.distribution;
   const std::vector<int>& options = item.prompt->options;
   if (read.labels.size() != options.size()) {
-    throw std::logic_error(fmt::format("{} labels for {} options", read.labels.size(), options.size()));
+    throw std::logic_error(
+        fmt::format("{} labels for {} options", read.labels.size(), options.size()));
   }
-  PredictionRow row{configuration,
-                    key.prompt,
-                    key.repeat,
-                    options.at(static_cast<std::size_t>(read.predicted)),
-                    read.tied,
-                    read.tied_at_bound,
-                    read.label_mass,
-                    read.entropy,
-                    read.argmax_is_label,
-                    read.labels_returned,
-                    read.floor,
-                    read.bound,
-                    answer.prompt_tokens,
-                    answer.requests,
-                    answer.latency_ms,
-                    {}};
+  Batch::PredictionRow row{configuration,
+                           key.prompt,
+                           key.repeat,
+                           options.at(static_cast<std::size_t>(read.predicted)),
+                           read.tied,
+                           read.tied_at_bound,
+                           read.label_mass,
+                           read.entropy,
+                           read.argmax_is_label,
+                           read.labels_returned,
+                           read.floor,
+                           read.bound,
+                           answer.prompt_tokens,
+                           answer.requests,
+                           answer.latency_ms,
+                           {}};
   row.labels.reserve(options.size());
   for (std::size_t i = 0; i < options.size(); ++i) {
     const LabelProbability& label = read.labels[i];
-    row.labels.push_back({options[i], label.logprob, label.probability, static_cast<int>(label.source)});
+    row.labels.push_back(
+        {options[i], label.logprob, label.probability, static_cast<int>(label.source)});
   }
   batch_->predictions.push_back(std::move(row));
   batch_->answered.insert(prediction_key(configuration, key.prompt, key.repeat));
@@ -198,7 +210,8 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
 
 void Store::put_failure(std::int64_t configuration, const ItemKey& key, int attempt, bool final,
                         const Failure& failure) {
-  batch_->failures.push_back({configuration, key.prompt, key.repeat, attempt, final, failure, now()});
+  batch_->failures.push_back(
+      {configuration, key.prompt, key.repeat, attempt, final, failure, now()});
   gathered_one();
 }
 
@@ -215,12 +228,12 @@ void Store::flush() {
 }
 
 void Store::write_batch() {
-  for (const PromptRow& row : batch_->prompts) {
+  for (const Batch::PromptRow& row : batch_->prompts) {
     statements_->retire_prompts.bind(1, row.record).bind(2, row.variant).run();
     Stmt& put = statements_->put_prompt;
     put.bind(1, row.id).bind(2, row.record).bind(3, row.variant).bind_blob(4, row.sha256).run();
   }
-  for (const PredictionRow& row : batch_->predictions) {
+  for (const Batch::PredictionRow& row : batch_->predictions) {
     Stmt& put = statements_->put_prediction;
     put.bind(1, row.configuration).bind(2, row.prompt).bind(3, row.repeat).bind(4, exploratory_);
     put.bind(5, run_).bind(6, row.predicted).bind(7, row.tied).bind(8, row.tied_at_bound);
@@ -230,19 +243,23 @@ void Store::write_batch() {
     put.run();
     const std::int64_t prediction = db_.last_insert_rowid();
     for (std::size_t i = 0; i < row.labels.size(); ++i) {
-      const LabelRow& label = row.labels[i];
+      const Batch::LabelRow& label = row.labels[i];
       Stmt& add = statements_->put_label;
       add.bind(1, prediction).bind(2, static_cast<int>(i)).bind(3, label.option);
-      add.bind(4, finite_or_null(label.logprob)).bind(5, label.probability).bind(6, label.source).run();
+      add.bind(4, finite_or_null(label.logprob))
+          .bind(5, label.probability)
+          .bind(6, label.source)
+          .run();
     }
   }
-  for (const FailureRow& row : batch_->failures) {
+  for (const Batch::FailureRow& row : batch_->failures) {
     const Failure& failure = row.failure;
     Stmt& put = statements_->put_failure;
     put.bind(1, run_).bind(2, row.configuration).bind(3, row.prompt).bind(4, row.repeat);
     put.bind(5, row.attempt).bind(6, row.final).bind(7, failure.error_class);
-    put.bind(8, failure.http_status == 0 ? std::nullopt
-                                         : std::optional(static_cast<std::int64_t>(failure.http_status)));
+    put.bind(8, failure.http_status == 0
+                    ? std::nullopt
+                    : std::optional(static_cast<std::int64_t>(failure.http_status)));
     put.bind(9, made_valid(failure.message));
     if (failure.body.empty()) {
       put.bind_null(10).bind_null(11);

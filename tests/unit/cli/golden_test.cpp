@@ -1,5 +1,6 @@
-// The real binary against text files: tests/cli/*.txt hold commands, their output and their exit code.
-// PREVAL_REWRITE=1 writes what really came out into the files, for a person to read in the diff.
+// The real binary against text files: tests/cli/*.txt hold commands, their output and their exit
+// code. PREVAL_REWRITE=1 writes what really came out into the files, for a person to read in the
+// diff.
 //
 //   $ COMMAND    run by sh in a folder of the file's own; `+ ` goes on with it
 //   ? N          exit code          > LINE   standard output          ! LINE   standard error
@@ -56,7 +57,8 @@ class Session {
         << "export PATH='" << binary_.parent_path().string() << "':$PATH\n"
         << command << '\n';
     const std::string call = "sh '" + (folder_ / "command.sh").string() + "' </dev/null >'" +
-                             (folder_ / "out").string() + "' 2>'" + (folder_ / "err").string() + "'";
+                             (folder_ / "out").string() + "' 2>'" + (folder_ / "err").string() +
+                             "'";
     const int status = std::system(call.c_str());  // NOLINT(cert-env33-c): the tests' own commands
     std::string text = "? " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128) + "\n";
     text += prefixed(folder_ / "out", "> ");

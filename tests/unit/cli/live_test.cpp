@@ -1,5 +1,5 @@
-// End to end on the real thing: `preval run` boots the llama.cpp server with SmolLM2 and reads twenty
-// records in both modes. Skipped, and counted as skipped, where the packages cannot be had.
+// End to end on the real thing: `preval run` boots the llama.cpp server with SmolLM2 and reads
+// twenty records in both modes. Skipped, and counted as skipped, where the packages cannot be had.
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -42,10 +42,11 @@ class Folder {
 
 int preval_run(const fs::path& binary, const fs::path& db, const fs::path& logs,
                const std::string& more, const fs::path& log) {
-  std::string command = "cd '" + kSource.string() + "' && '" + fs::absolute(binary).string() +
-                        "' --db '" + db.string() +
-                        "' run prereg/quickstart.json --arm smollm2-exact --arm smollm2-top32 --logs '" +
-                        logs.string() + "' " + more;
+  std::string command =
+      "cd '" + kSource.string() + "' && '" + fs::absolute(binary).string() + "' --db '" +
+      db.string() +
+      "' run prereg/quickstart.json --arm smollm2-exact --arm smollm2-top32 --logs '" +
+      logs.string() + "' " + more;
   for (const std::string& subset : kSubsets) command += " --subset " + subset;
   command += " >'" + log.string() + "' 2>&1 </dev/null";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c)
@@ -64,9 +65,10 @@ std::int64_t count(Db& db, const std::string& sql) {
 }
 
 std::vector<std::string> labels(Db& db) {
-  Stmt query(db,
-             "SELECT arm, subset, record_id, position, key, logprob, probability FROM v_label ORDER "
-             "BY arm, subset, record_id, position");
+  Stmt query(
+      db,
+      "SELECT arm, subset, record_id, position, key, logprob, probability FROM v_label ORDER "
+      "BY arm, subset, record_id, position");
   std::vector<std::string> rows;
   while (query.step()) {
     // The bytes of the doubles, so that equal means equal to the last bit.
@@ -84,7 +86,8 @@ TEST_CASE("twenty records in both modes, read from the real server by the real b
   const char* binary = std::getenv("PREVAL_BINARY");
   if (binary == nullptr) return test::skip_test("PREVAL_BINARY is not set");
   if (!fs::exists(kSource / ".local/checkpoints/SmolLM2-135M-Instruct.Q4_1.gguf")) {
-    return test::skip_test("no SmolLM2 checkpoint under .local/: scripts/setup.sh engine fetches it");
+    return test::skip_test(
+        "no SmolLM2 checkpoint under .local/: scripts/setup.sh engine fetches it");
   }
   const Folder folder;
   const fs::path log = folder / "run.log";
@@ -98,25 +101,31 @@ TEST_CASE("twenty records in both modes, read from the real server by the real b
     }
     CHECK(count(db, "SELECT count(*) FROM failure") == 0);
     // An exact read has every label; a top-k read has floors for the labels outside.
-    CHECK(count(db, "SELECT count(*) FROM v_prediction WHERE arm = 'smollm2-exact' AND "
-                    "labels_returned <> n_labels") == 0);
-    CHECK(count(db, "SELECT count(*) FROM v_label WHERE arm = 'smollm2-exact' AND source <> 'exact'") == 0);
-    CHECK(count(db, "SELECT count(*) FROM v_label WHERE arm = 'smollm2-top32' AND source = 'floor'") > 0);
-    CHECK(count(db, "SELECT count(*) FROM (SELECT sum(probability) AS s FROM v_label GROUP BY arm, "
-                    "subset, record_id) WHERE abs(s - 1) > 1e-12") == 0);
+    CHECK(count(db,
+                "SELECT count(*) FROM v_prediction WHERE arm = 'smollm2-exact' AND "
+                "labels_returned <> n_labels") == 0);
+    CHECK(count(db,
+                "SELECT count(*) FROM v_label WHERE arm = 'smollm2-exact' AND source <> 'exact'") ==
+          0);
+    CHECK(
+        count(db, "SELECT count(*) FROM v_label WHERE arm = 'smollm2-top32' AND source = 'floor'") >
+        0);
+    CHECK(count(db,
+                "SELECT count(*) FROM (SELECT sum(probability) AS s FROM v_label GROUP BY arm, "
+                "subset, record_id) WHERE abs(s - 1) > 1e-12") == 0);
   }
 
-  SECTION("the same command again asks nothing and boots nothing") {
-    const fs::path again = folder / "again.log";
-    REQUIRE(preval_run(binary, folder / "first.db", folder / "logs", "--limit 2", again) == 0);
-    const std::string said = text_of(again);
-    CHECK(said.find("everything is stored already") != std::string::npos);
-    CHECK(said.find("READY") == std::string::npos);
-  }
-  SECTION("a second run from nothing gives the same bits") {
-    REQUIRE(preval_run(binary, folder / "second.db", folder / "logs", "--limit 2", folder / "two.log") == 0);
-    Db one = open_store(folder / "first.db", Db::Mode::read_only);
-    Db two = open_store(folder / "second.db", Db::Mode::read_only);
-    CHECK(labels(one) == labels(two));
-  }
+  // The same command again asks nothing and boots nothing.
+  const fs::path again = folder / "again.log";
+  REQUIRE(preval_run(binary, folder / "first.db", folder / "logs", "--limit 2", again) == 0);
+  const std::string said = text_of(again);
+  CHECK(said.find("everything is stored already") != std::string::npos);
+  CHECK(said.find("READY") == std::string::npos);
+
+  // A second run from nothing gives the same bits.
+  REQUIRE(preval_run(binary, folder / "second.db", folder / "logs", "--limit 2",
+                     folder / "two.log") == 0);
+  Db one = open_store(folder / "first.db", Db::Mode::read_only);
+  Db two = open_store(folder / "second.db", Db::Mode::read_only);
+  CHECK(labels(one) == labels(two));
 }

@@ -1,4 +1,5 @@
-// query, score and report as a user calls them: what they print, how they end, and what they refuse.
+// query, score and report as a user calls them: what they print, how they end, and what they
+// refuse.
 #include <fstream>
 #include <sstream>
 
@@ -27,7 +28,9 @@ struct Shell {
     recompute_scores(study.db(), study.clock(), "0.1.0");
     study.close();
   }
-  std::string file(const std::string& name) const { return (study.path().parent_path() / name).string(); }
+  std::string file(const std::string& name) const {
+    return (study.path().parent_path() / name).string();
+  }
 
   int run(const std::vector<std::string>& arguments) {
     out.str("");
@@ -56,7 +59,8 @@ struct Shell {
 TEST_CASE("query prints rows in the form asked for", "[cli]") {
   Shell shell;
   const std::string sql =
-      "SELECT arm, n_answered, accuracy FROM v_accuracy WHERE arm <> 'b' AND subset = 'massive' ORDER BY arm";
+      "SELECT arm, n_answered, accuracy FROM v_accuracy WHERE arm <> 'b' AND subset = 'massive' "
+      "ORDER BY arm";
   CHECK(shell.query(sql) ==
         "arm  n_answered  accuracy\n"
         "---  ----------  --------\n"
@@ -64,7 +68,8 @@ TEST_CASE("query prints rows in the form asked for", "[cli]") {
         "c             0      NULL\n");
   CHECK(shell.query(sql, "csv") == "arm,n_answered,accuracy\na,2,0.5\nc,0,\n");
   CHECK(shell.query(sql, "jsonl") ==
-        "{\"arm\":\"a\",\"n_answered\":2,\"accuracy\":0.5}\n{\"arm\":\"c\",\"n_answered\":0,\"accuracy\":null}\n");
+        "{\"arm\":\"a\",\"n_answered\":2,\"accuracy\":0.5}\n{\"arm\":\"c\",\"n_answered\":0,"
+        "\"accuracy\":null}\n");
   CHECK(shell.query(sql, "json") ==
         "[\n  {\"arm\":\"a\",\"n_answered\":2,\"accuracy\":0.5},\n"
         "  {\"arm\":\"c\",\"n_answered\":0,\"accuracy\":null}\n]\n");
@@ -78,10 +83,13 @@ TEST_CASE("query prints rows in the form asked for", "[cli]") {
 
 TEST_CASE("query prints odd values safely", "[cli]") {
   Shell shell;
-  const std::string sql = "SELECT 'a,\"b\"' || char(10) || 'c|' AS t, x'00ff' AS b, 9e999 AS r, 0.1 AS t";
+  const std::string sql =
+      "SELECT 'a,\"b\"' || char(10) || 'c|' AS t, x'00ff' AS b, 9e999 AS r, 0.1 AS t";
   CHECK(shell.query(sql, "csv") == "t,b,r,t\n\"a,\"\"b\"\"\nc|\",00ff,Inf,0.1\n");
-  CHECK(shell.query(sql, "jsonl") == "{\"t\":\"a,\\\"b\\\"\\nc|\",\"b\":\"00ff\",\"r\":\"Inf\",\"t:2\":0.1}\n");
-  CHECK(shell.query(sql, "md") == "| t | b | r | t |\n|---|---|---|---|\n| a,\"b\" c\\| | 00ff | Inf | 0.1 |\n");
+  CHECK(shell.query(sql, "jsonl") ==
+        "{\"t\":\"a,\\\"b\\\"\\nc|\",\"b\":\"00ff\",\"r\":\"Inf\",\"t:2\":0.1}\n");
+  CHECK(shell.query(sql, "md") ==
+        "| t | b | r | t |\n|---|---|---|---|\n| a,\"b\" c\\| | 00ff | Inf | 0.1 |\n");
   CHECK(contains(shell.query("SELECT char(27) || '[31m' AS t"), "\n [31m\n"));
   CHECK(shell.query("SELECT CAST(x'ff' AS TEXT) AS t", "jsonl") == "{\"t\":\"\xef\xbf\xbd\"}\n");
 }
@@ -97,7 +105,8 @@ TEST_CASE("query alone lists the views", "[cli]") {
 
 TEST_CASE("query reads SQL from a file", "[cli]") {
   Shell shell;
-  std::ofstream(shell.file("q.sql")) << "-- one number\nSELECT count(*) AS n FROM v_prediction;\n-- the end\n";
+  std::ofstream(shell.file("q.sql"))
+      << "-- one number\nSELECT count(*) AS n FROM v_prediction;\n-- the end\n";
   REQUIRE(shell.run({"query", "@" + shell.file("q.sql"), "--format", "csv"}) == 0);
   CHECK(shell.out.str() == "n\n9\n");
   CHECK(shell.refused({"query", "@" + shell.file("none.sql")}).kind() == ErrorKind::usage);
@@ -114,10 +123,11 @@ TEST_CASE("query reads only, one statement, and says what SQLite says", "[cli]")
   CHECK(contains(refused("SELEC 1"), "near \"SELEC\": syntax error"));
   CHECK(contains(refused("SELECT wrong FROM v_accuracy"), "no such column: wrong"));
   for (const char* sql :
-       {"DELETE FROM prediction", "UPDATE arm SET name = 'x'", "INSERT INTO scored VALUES (1, '', '', 0)",
-        "CREATE TABLE t (i)", "CREATE TEMP TABLE t (i)", "DROP VIEW v_accuracy", "ATTACH ':memory:' AS x",
-        "DETACH main", "VACUUM INTO '/dev/null'", "PRAGMA user_version = 7", "PRAGMA query_only = OFF",
-        "PRAGMA journal_mode = WAL", "BEGIN", "REINDEX", "ANALYZE", "SELECT load_extension('x')"}) {
+       {"DELETE FROM prediction", "UPDATE arm SET name = 'x'",
+        "INSERT INTO scored VALUES (1, '', '', 0)", "CREATE TABLE t (i)", "CREATE TEMP TABLE t (i)",
+        "DROP VIEW v_accuracy", "ATTACH ':memory:' AS x", "DETACH main", "VACUUM INTO '/dev/null'",
+        "PRAGMA user_version = 7", "PRAGMA query_only = OFF", "PRAGMA journal_mode = WAL", "BEGIN",
+        "REINDEX", "ANALYZE", "SELECT load_extension('x')"}) {
     const std::string words = refused(sql);
     INFO(words);
     CHECK((contains(words, "not authorized") || contains(words, "authorization denied")));
@@ -131,8 +141,10 @@ TEST_CASE("query reads only, one statement, and says what SQLite says", "[cli]")
   CHECK(shell.query("PRAGMA user_version", "csv") == "user_version\n1\n");
   CHECK(contains(shell.query("SELECT name FROM pragma_table_info('v_accuracy')"), "accuracy"));
   CHECK(contains(shell.query("EXPLAIN QUERY PLAN SELECT 1"), "SCAN"));
-  CHECK(shell.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT sum(i) AS s "
-                    "FROM n;", "csv") == "s\n6\n");
+  CHECK(shell.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) "
+                    "SELECT sum(i) AS s "
+                    "FROM n;",
+                    "csv") == "s\n6\n");
   CHECK(shell.query("SELECT count(*) AS n FROM prediction", "csv") == "n\n9\n");
 }
 
@@ -197,7 +209,8 @@ TEST_CASE("report prints, writes, and checks a copy", "[cli]") {
   shell.run({"report", "-o", path});
   copy = shell.files.read(path);
   shell.files.replace(path, copy + "more\n");
-  CHECK(contains(shell.refused({"report", "--check", path}).what(), "more\n  store: (the file ends)"));
+  CHECK(contains(shell.refused({"report", "--check", path}).what(),
+                 "more\n  store: (the file ends)"));
   shell.files.replace(path, copy.substr(0, copy.size() - 1));
   CHECK(contains(shell.refused({"report", "--check", path}).what(), "in its last line feed"));
   CHECK(shell.refused({"report", "--check", shell.file("none.md")}).kind() == ErrorKind::usage);

@@ -1,10 +1,9 @@
-#include "report/model.h"
-
 #include "../base/thrown.h"
 #include "../store/small_study.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "catch.h"
+#include "report/model.h"
 #include "report/rendering.h"
 #include "score/score.h"
 
@@ -48,35 +47,50 @@ TEST_CASE("accuracy in the terminal: baseline, interval, bar and what was not ru
   SmallStudy study;
   fill(study);
   const std::string text = terminal(model_of(study));
-  CHECK(between(text, "\nSmall suite\n", "Accuracy is over") ==
-        "\n"
-        "Small suite\n"
-        "  arm  answered  accuracy    95 % interval  baseline  mean of subsets\n"
-        "  a         5/5    60.0 %  23.1 – 88.2 % †    60.0 %           58.3 %  ██████████████│░░░░░░\n"
-        "  b         4/5    60.0 %  23.1 – 88.2 % †    60.0 %           66.7 %  ██████████████│░░░░░░\n"
-        "  c               not run                                              terms not accepted\n"
-        "- a and b: on 2 of 2 subsets, and over all records together, the interval contains the majority\n"
-        "  baseline or lies below it: this is no evidence of skill.\n"
-        "\n"
-        "a: Model One Q4_1 on exact, exact read\n"
-        "  subset             answered  accuracy    95 % interval  baseline\n"
-        "  boolq                   3/3    66.7 %  20.8 – 93.9 % †    66.7 %  ████████████████│░░░░░░\n"
-        "  massive                 2/2    50.0 %   9.5 – 90.5 % †    50.0 %  ████████████│░░░░░░░░░\n"
-        "  ──────────────────────────────────────────────────────────────────────────────────────────\n"
-        "  all 2 subsets           5/5    60.0 %  23.1 – 88.2 % †    60.0 %  ██████████████│░░░░░░\n"
-        "  yes/no, 1 subset        3/3    66.7 %  20.8 – 93.9 % †    66.7 %  ████████████████│░░░░░░\n"
-        "  choice, 1 subset        2/2    50.0 %   9.5 – 90.5 % †    50.0 %  ████████████│░░░░░░░░░\n"
-        "  mean of 2 subsets       5/5    58.3 %               –     58.3 %  █████████████│\n"
-        "\n"
-        "b: Model One Q4_1 on top, top-k read\n"
-        "  subset             answered  accuracy     95 % interval  baseline  of answered\n"
-        "  boolq                   2/3    33.3 %    6.1 – 79.2 % †    66.7 %       50.0 %  ██████░░░░░░│░\n"
-        "  massive                 2/2   100.0 %  34.2 – 100.0 % †    50.0 %      100.0 %  █████████│████████\n"
-        "  ──────────────────────────────────────────────────────────────────────────────────────────────────\n"
-        "  all 2 subsets           4/5    60.0 %   23.1 – 88.2 % †    60.0 %       75.0 %  ██████████│░░░░░\n"
-        "  yes/no, 1 subset        2/3    33.3 %    6.1 – 79.2 % †    66.7 %       50.0 %  ██████░░░░░░│░\n"
-        "  choice, 1 subset        2/2   100.0 %  34.2 – 100.0 % †    50.0 %      100.0 %  █████████│████████\n"
-        "  mean of 2 subsets       4/5    66.7 %                –     58.3 %            –  ██████████│█\n");
+  CHECK(
+      between(text, "\nSmall suite\n", "Accuracy is over") ==
+      "\n"
+      "Small suite\n"
+      "  arm  answered  accuracy    95 % interval  baseline  mean of subsets\n"
+      "  a         5/5    60.0 %  23.1 – 88.2 % †    60.0 %           58.3 %  "
+      "██████████████│░░░░░░\n"
+      "  b         4/5    60.0 %  23.1 – 88.2 % †    60.0 %           66.7 %  "
+      "██████████████│░░░░░░\n"
+      "  c               not run                                              terms not accepted\n"
+      "- a and b: on 2 of 2 subsets, and over all records together, the interval contains the "
+      "majority\n"
+      "  baseline or lies below it: this is no evidence of skill.\n"
+      "\n"
+      "a: Model One Q4_1 on exact, exact read\n"
+      "  subset             answered  accuracy    95 % interval  baseline\n"
+      "  boolq                   3/3    66.7 %  20.8 – 93.9 % †    66.7 %  "
+      "████████████████│░░░░░░\n"
+      "  massive                 2/2    50.0 %   9.5 – 90.5 % †    50.0 %  ████████████│░░░░░░░░░\n"
+      "  "
+      "──────────────────────────────────────────────────────────────────────────────────────────\n"
+      "  all 2 subsets           5/5    60.0 %  23.1 – 88.2 % †    60.0 %  ██████████████│░░░░░░\n"
+      "  yes/no, 1 subset        3/3    66.7 %  20.8 – 93.9 % †    66.7 %  "
+      "████████████████│░░░░░░\n"
+      "  choice, 1 subset        2/2    50.0 %   9.5 – 90.5 % †    50.0 %  ████████████│░░░░░░░░░\n"
+      "  mean of 2 subsets       5/5    58.3 %               –     58.3 %  █████████████│\n"
+      "\n"
+      "b: Model One Q4_1 on top, top-k read\n"
+      "  subset             answered  accuracy     95 % interval  baseline  of answered\n"
+      "  boolq                   2/3    33.3 %    6.1 – 79.2 % †    66.7 %       50.0 %  "
+      "██████░░░░░░│░\n"
+      "  massive                 2/2   100.0 %  34.2 – 100.0 % †    50.0 %      100.0 %  "
+      "█████████│████████\n"
+      "  "
+      "────────────────────────────────────────────────────────────────────────────────────────────"
+      "──────\n"
+      "  all 2 subsets           4/5    60.0 %   23.1 – 88.2 % †    60.0 %       75.0 %  "
+      "██████████│░░░░░\n"
+      "  yes/no, 1 subset        2/3    33.3 %    6.1 – 79.2 % †    66.7 %       50.0 %  "
+      "██████░░░░░░│░\n"
+      "  choice, 1 subset        2/2   100.0 %  34.2 – 100.0 % †    50.0 %      100.0 %  "
+      "█████████│████████\n"
+      "  mean of 2 subsets       4/5    66.7 %                –     58.3 %            –  "
+      "██████████│█\n");
 }
 
 TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "[report]") {
@@ -100,7 +114,8 @@ TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "
         "  massive                    2         0.650                –  0.890  1.151\n"
         "  ─────────────────────────────────────────────────────────────────────────\n"
         "  median of 2 subsets                  0.650                –  0.890  1.151\n"
-        "- ECE after 50 labels needs at least 100 answered records, half of them to fit on and half to\n"
+        "- ECE after 50 labels needs at least 100 answered records, half of them to fit on and "
+        "half to\n"
         "  judge on: not computed for boolq and massive.\n"
         "  confidence   answers  mean confidence    right\n"
         "  0.00 – 0.10        0                –        –\n"
@@ -113,11 +128,12 @@ TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "
         "  0.70 – 0.80        1           75.0 %  100.0 %  ██████████████████│█████\n"
         "  0.80 – 0.90        1           80.0 %    0.0 %                     │\n"
         "  0.90 – 1.00        1           90.0 %  100.0 %  █████████████████████│██\n");
-  CHECK(between(text, "What the reads returned\n", "\nA read") ==
-        "What the reads returned\n"
-        "  arm  read   answers  all labels returned  one label only  ties  least median label mass\n"
-        "  a    exact        5              100.0 %               0     0  0.900 (boolq)\n"
-        "  b    top-k        4              100.0 %               0     0  0.900 (boolq)");
+  CHECK(
+      between(text, "What the reads returned\n", "\nA read") ==
+      "What the reads returned\n"
+      "  arm  read   answers  all labels returned  one label only  ties  least median label mass\n"
+      "  a    exact        5              100.0 %               0     0  0.900 (boolq)\n"
+      "  b    top-k        4              100.0 %               0     0  0.900 (boolq)");
   CHECK(between(text, "Completeness\n", "\nWhat these") ==
         "Completeness\n"
         "  arm  registered  answered  given up  not asked\n"
@@ -170,15 +186,22 @@ TEST_CASE("Markdown has the same words and tables", "[report]") {
   SmallStudy study;
   fill(study);
   const std::string text = markdown(model_of(study));
-  CHECK(text.starts_with("# small 1.0.0\n\nd\n\n## Registered hypotheses\n\nThe plan registers no hypotheses.\n"));
-  check_says(text, "| arm | answered | accuracy | 95 % interval | baseline | mean of subsets |  |\n"
-                   "|---|---:|---:|---:|---:|---:|---|\n"
-                   "| a | 5/5 | 60.0 % | 23.1 – 88.2 % † | 60.0 % | 58.3 % | `████████████│░░░░░  ` |\n");
+  CHECK(text.starts_with(
+      "# small 1.0.0\n\nd\n\n## Registered hypotheses\n\nThe plan registers no hypotheses.\n"));
+  check_says(text,
+             "| arm | answered | accuracy | 95 % interval | baseline | mean of subsets |  |\n"
+             "|---|---:|---:|---:|---:|---:|---|\n"
+             "| a | 5/5 | 60.0 % | 23.1 – 88.2 % † | 60.0 % | 58.3 % | `████████████│░░░░░  ` |\n");
   check_says(text, "| **all 2 subsets** | **5/5** | **60.0 %** |");
   check_says(text, "- arm c: not run: terms not accepted\n");
-  check_says(text, "the interval contains the majority baseline or lies below it: this is no evidence of skill.");
-  check_says(text, "| a | Model One Q4\\_1 r1 | exact (vllm, exact) | \\{\"engine\":\"test\"\\} | confirmatory |");
-  check_says(text, "| 1 | 2023-11-14T22:13:20Z | 2023-11-14T22:13:20Z | incomplete | 0.1.0 | test host |");
+  check_says(text,
+             "the interval contains the majority baseline or lies below it: this is no evidence of "
+             "skill.");
+  check_says(text,
+             "| a | Model One Q4\\_1 r1 | exact (vllm, exact) | engine test | "
+             "confirmatory |");
+  check_says(
+      text, "| 1 | 2023-11-14T22:13:20Z | 2023-11-14T22:13:20Z | incomplete | 0.1.0 | test host |");
   check_says(text, "To reproduce: preval run small.json, with the plan");
   CHECK_FALSE(contains(text, " |\n\n\n"));
 }
@@ -187,8 +210,8 @@ TEST_CASE("JSON has the fields of the contract", "[report]") {
   SmallStudy study;
   fill(study);
   const Json json = Json::parse(render(model_of(study), ReportFormat::json, {}));
-  for (const char* key : {"schema_version", "simulated", "plan", "arms", "agreement", "published", "deviations",
-                          "provenance"}) {
+  for (const char* key : {"schema_version", "simulated", "plan", "arms", "agreement", "published",
+                          "deviations", "provenance"}) {
     INFO(key);
     CHECK(json.contains(key));
   }
@@ -233,7 +256,8 @@ TEST_CASE("JSON has the fields of the contract", "[report]") {
   CHECK(c["subsets"][0]["accuracy"].is_null());
   CHECK(c["subsets"][0]["state"] == "not run: terms not accepted");
 
-  CHECK(json["agreement"][0] == Json::parse(R"({"arm_a":"a","arm_b":"b","subset":"boolq","kind":"subset",
+  CHECK(json["agreement"][0] ==
+        Json::parse(R"({"arm_a":"a","arm_b":"b","subset":"boolq","kind":"subset",
       "dataset":"suite","same_checkpoint":true,"n":2,"same":1,"share":0.5,"low":null})"));
   CHECK(json["provenance"]["runs"][0]["machine"] == "test host");
   CHECK(json["provenance"]["arms"][0]["answered_by"] == Json{{"engine", "test"}});
@@ -248,10 +272,11 @@ TEST_CASE("published figures: compared, or why not", "[report]") {
     const auto figure = [](int n, double accuracy, const std::string& digest) {
       return Json{{"n", n}, {"accuracy", accuracy}, {"ece", 0.1}, {"dataset_sha256", digest}};
     };
-    return Json{{"preval_published", 1},
-                {"model", "jev"},
-                {"source", "a page"},
-                {"subsets", {{"boolq", figure(3, 1.0, boolq)}, {"massive", figure(2, 0.5, massive)}}}};
+    return Json{
+        {"preval_published", 1},
+        {"model", "jev"},
+        {"source", "a page"},
+        {"subsets", {{"boolq", figure(3, 1.0, boolq)}, {"massive", figure(2, 0.5, massive)}}}};
   };
   study.begin({}, published(sha256, std::string(64, 'f')));
   ReportModel model = model_of(study);
@@ -261,22 +286,34 @@ TEST_CASE("published figures: compared, or why not", "[report]") {
         "jev, from a page. Published figures were taken over, not measured again.\n"
         "\n"
         "a\n"
-        "  subset               published    ours  difference   95 % interval  ECE published  ECE ours\n"
-        "  boolq                  100.0 %  66.7 %       +33.3  -20.0 to +86.7          0.100     0.317\n"
-        "  ───────────────────────────────────────────────────────────────────────────────────────────\n"
-        "  all, 1 of 2 subsets    100.0 %  66.7 %       +33.3  -20.0 to +86.7              –         –\n"
-        "  yes/no, 1 subset       100.0 %  66.7 %       +33.3  -20.0 to +86.7              –         –\n"
+        "  subset               published    ours  difference   95 % interval  ECE published  ECE "
+        "ours\n"
+        "  boolq                  100.0 %  66.7 %       +33.3  -20.0 to +86.7          0.100     "
+        "0.317\n"
+        "  "
+        "──────────────────────────────────────────────────────────────────────────────────────────"
+        "─\n"
+        "  all, 1 of 2 subsets    100.0 %  66.7 %       +33.3  -20.0 to +86.7              –       "
+        "  –\n"
+        "  yes/no, 1 subset       100.0 %  66.7 %       +33.3  -20.0 to +86.7              –       "
+        "  –\n"
         "- different records: not compared: massive\n"
         "\n"
         "b\n"
-        "  subset               published    ours  difference    95 % interval  ECE published  ECE ours\n"
-        "  boolq                  100.0 %  33.3 %       +66.7  +13.3 to +120.0          0.100     0.450\n"
-        "  ────────────────────────────────────────────────────────────────────────────────────────────\n"
-        "  all, 1 of 2 subsets    100.0 %  33.3 %       +66.7  +13.3 to +120.0              –         –\n"
-        "  yes/no, 1 subset       100.0 %  33.3 %       +66.7  +13.3 to +120.0              –         –\n");
+        "  subset               published    ours  difference    95 % interval  ECE published  ECE "
+        "ours\n"
+        "  boolq                  100.0 %  33.3 %       +66.7  +13.3 to +120.0          0.100     "
+        "0.450\n"
+        "  "
+        "──────────────────────────────────────────────────────────────────────────────────────────"
+        "──\n"
+        "  all, 1 of 2 subsets    100.0 %  33.3 %       +66.7  +13.3 to +120.0              –      "
+        "   –\n"
+        "  yes/no, 1 subset       100.0 %  33.3 %       +66.7  +13.3 to +120.0              –      "
+        "   –\n");
   check_says(text, "The comparison is unpaired");
-  CHECK(Json::parse(render(model, ReportFormat::json, {}))["published"][0]["difference"].get<double>() ==
-        Approx(1.0 / 3));
+  CHECK(Json::parse(render(model, ReportFormat::json, {}))["published"][0]["difference"]
+            .get<double>() == Approx(1.0 / 3));
 
   study.begin({}, published(std::string(64, 'e'), std::string(64, 'f')));
   const std::string other = terminal(model_of(study));
@@ -312,15 +349,18 @@ TEST_CASE("missing subsets are named, and pooled rows say how many they rest on"
   const std::string text = terminal(model_of(study));
   check_says(text, "  massive                            dropped\n");
   check_says(text, "  all, 1 of 2 subsets ");
-  check_says(text, "- Small suite: 1 of 2 subsets verified.\n"
-                   "- subset massive: dropped, not what was registered (only line ends differ)\n");
-  check_says(text, "None was written down, but not everything is as it was registered:\n"
-                   "- subset massive: only line ends differ\n");
+  check_says(text,
+             "- Small suite: 1 of 2 subsets verified.\n"
+             "- subset massive: dropped, not what was registered (only line ends differ)\n");
+  check_says(text,
+             "None was written down, but not everything is as it was registered:\n"
+             "- subset massive: only line ends differ\n");
 }
 
 TEST_CASE("nothing is not a number in any rendering", "[report]") {
   const auto check_defined = [](const ReportModel& model) {
-    for (const std::string& text : {terminal(model), markdown(model), render(model, ReportFormat::json, {})}) {
+    for (const std::string& text :
+         {terminal(model), markdown(model), render(model, ReportFormat::json, {})}) {
       INFO(text);
       for (const char* sign : {" ", "+", "-", "|", "`"}) {
         CHECK_FALSE(contains(text, std::string(sign) + "nan"));
@@ -342,7 +382,8 @@ TEST_CASE("nothing is not a number in any rendering", "[report]") {
   study.start("a");
   const ReportModel unanswered = model_of(study);
   check_defined(unanswered);
-  check_says(terminal(unanswered), "  boolq                        0/3     0.0 %   0.0 – 56.1 %          –");
+  check_says(terminal(unanswered),
+             "  boolq                        0/3     0.0 %   0.0 – 56.1 %          –");
   check_says(terminal(unanswered), "No answers, so no calibration.");
 }
 
@@ -363,7 +404,8 @@ TEST_CASE("equal stores give equal reports", "[report]") {
   fill(two);
   two.clock().sleep(std::chrono::hours(5));  // scored later
   CHECK(terminal(model_of(one)) == terminal(model_of(two)));
-  CHECK(render(model_of(one), ReportFormat::json, {}) == render(model_of(two), ReportFormat::json, {}));
+  CHECK(render(model_of(one), ReportFormat::json, {}) ==
+        render(model_of(two), ReportFormat::json, {}));
 }
 
 TEST_CASE("bars are drawn in eighths, with shade and mark", "[report]") {

@@ -47,43 +47,77 @@ class Study {
  public:
   Study() {
     std::filesystem::create_directories(folder_.path() / "prereg");
-    write("prereg/prompt.json", R"({"name":"test","opening":"Decide.","question":"{id}: {instructions}",
+    write("prereg/prompt.json",
+          R"json({"name":"test","opening":"Decide.","question":"{id}: {instructions}",
       "alternative":"{label}: {name} ({description})","alternative_bare":"{label}: {name}",
-      "verdict":"{label}: {description}","verdict_bare":"{label}","closing":"One of {label_list}."})");
+      "verdict":"{label}: {description}","verdict_bare":"{label}","closing":"One of {label_list}."})json");
     Json manifest = Json::object();
     for (const std::string subset : {"one", "two"}) {
       const std::string text = records(subset, 4);
       write("data/" + subset + "/all.jsonl", text);
-      manifest[subset] = {{"dataset_sha256", sha256_hex(text)}, {"count", 4}, {"families", 2},
-                          {"labels", {{"True", 2}, {"False", 2}}}, {"license", "CC0 1.0"}};
+      manifest[subset] = {{"dataset_sha256", sha256_hex(text)},
+                          {"count", 4},
+                          {"families", 2},
+                          {"labels", {{"True", 2}, {"False", 2}}},
+                          {"license", "CC0 1.0"}};
     }
     write("prereg/manifest.json", manifest.dump());
-    plan_ = {{"preval_plan", 1}, {"name", "test"}, {"version", "1"}, {"authors", {"A"}},
+    plan_ = {{"preval_plan", 1},
+             {"name", "test"},
+             {"version", "1"},
+             {"authors", {"A"}},
              {"hypotheses", Json::array()},
-             {"datasets", {{{"id", "suite"}, {"title", "Test"}, {"scoring", "own"}, {"data", "../data"},
-                            {"manifest", "manifest.json"}, {"manifest_sha256", sha256_hex(manifest.dump())},
-                            {"variants", {"none"}}, {"smoke", {{"records", 1}, {"concurrency", 1}}},
-                            {"subsets", Json::array()}}}},
-             {"prompt", {{"file", "prompt.json"}, {"sha256", sha256_hex(read("prereg/prompt.json"))},
-                         {"reasoning", false}, {"state", "ascii"}}},
-             {"checkpoints", {{{"id", "model"}, {"name", "Model"}, {"revision", "1"}, {"weights_dtype", "none"},
-                               {"license", "none"}, {"template", "chat"}, {"files", Json::array()}}}},
+             {"datasets",
+              {{{"id", "suite"},
+                {"title", "Test"},
+                {"scoring", "own"},
+                {"data", "../data"},
+                {"manifest", "manifest.json"},
+                {"manifest_sha256", sha256_hex(manifest.dump())},
+                {"variants", {"none"}},
+                {"smoke", {{"records", 1}, {"concurrency", 1}}},
+                {"subsets", Json::array()}}}},
+             {"prompt",
+              {{"file", "prompt.json"},
+               {"sha256", sha256_hex(read("prereg/prompt.json"))},
+               {"reasoning", false},
+               {"state", "ascii"}}},
+             {"checkpoints",
+              {{{"id", "model"},
+                {"name", "Model"},
+                {"revision", "1"},
+                {"weights_dtype", "none"},
+                {"license", "none"},
+                {"template", "chat"},
+                {"files", Json::array()}}}},
              {"backends", {backend("exact", 1), backend("other", 2)}},
              {"arms", {arm("a", "exact"), arm("b", "other")}}};
     for (const auto& [subset, facts] : manifest.items()) {
-      plan_["datasets"][0]["subsets"].push_back({{"id", subset}, {"type", "noul"}, {"records", 4},
-                                                 {"families", 2}, {"sha256", facts["dataset_sha256"]}});
+      plan_["datasets"][0]["subsets"].push_back({{"id", subset},
+                                                 {"type", "noul"},
+                                                 {"records", 4},
+                                                 {"families", 2},
+                                                 {"sha256", facts["dataset_sha256"]}});
     }
     save();
   }
 
   static Json backend(const std::string& id, int seed) {
-    return {{"id", id}, {"kind", "simulated"}, {"read", "exact"}, {"context", 2048}, {"slots", 1},
-            {"concurrency", 2}, {"kv_cache", "f16"},
-            {"simulation", {{"accuracy", 0.75}, {"sharpness", 2.0}, {"missing", 0.0}, {"seed", seed}}}};
+    return {
+        {"id", id},
+        {"kind", "simulated"},
+        {"read", "exact"},
+        {"context", 2048},
+        {"slots", 1},
+        {"concurrency", 2},
+        {"kv_cache", "f16"},
+        {"simulation", {{"accuracy", 0.75}, {"sharpness", 2.0}, {"missing", 0.0}, {"seed", seed}}}};
   }
   static Json arm(const std::string& id, const std::string& backend) {
-    return {{"id", id}, {"checkpoint", "model"}, {"backend", backend}, {"confirmatory", true},
+    return {{"id", id},
+            {"checkpoint", "model"},
+            {"backend", backend},
+            {"confirmatory", true},
             {"boot_limit_s", 5}};
   }
 
@@ -114,8 +148,7 @@ class Study {
     gate(files_, plan, options.exploratory);
     check_selection(plan.effective, options);
     Store store(open_store(db_path(), Db::Mode::create), clock_);
-    const RunSeams seams{files_, clock_, listener, interrupt,
-                         [] { return make_curl_transport(); }};
+    const RunSeams seams{files_, clock_, listener, interrupt, [] { return make_curl_transport(); }};
     RunInfo info;
     info.tool_version = "test";
     info.simulated = true;
@@ -279,13 +312,20 @@ TEST_CASE("of the arms of one fallback group the first that serves is run") {
         "not run: a serves for 26b");
 }
 
-TEST_CASE("terms that are not accepted are a recorded outcome; so is an exploratory arm that fails") {
+TEST_CASE(
+    "terms that are not accepted are a recorded outcome; so is an exploratory arm that fails") {
   Study study;
-  study.plan()["backends"][1] = {{"id", "other"}, {"kind", "llamacpp"}, {"read", "exact"},
-                                 {"server", {{"command", {"/no/such/server"}}}},
-                                 {"kv_cache", "f16"}, {"context", 64}, {"slots", 1}};
-  study.plan()["checkpoints"].push_back({{"id", "gated"}, {"name", "Gated"}, {"revision", "1"},
-                                         {"weights_dtype", "none"}, {"license", "terms"}, {"template", "chat"},
+  study.plan()["backends"][1] = {
+      {"id", "other"},     {"kind", "llamacpp"},
+      {"read", "exact"},   {"server", {{"command", {"/no/such/server", "{port}"}}}},
+      {"kv_cache", "f16"}, {"context", 64},
+      {"slots", 1}};
+  study.plan()["checkpoints"].push_back({{"id", "gated"},
+                                         {"name", "Gated"},
+                                         {"revision", "1"},
+                                         {"weights_dtype", "none"},
+                                         {"license", "terms"},
+                                         {"template", "chat"},
                                          {"files", Json::array()},
                                          {"terms", {{"id", "t"}, {"url", "http://example.org"}}}});
   study.plan()["arms"][1]["checkpoint"] = "gated";

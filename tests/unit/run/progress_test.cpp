@@ -27,7 +27,8 @@ TEST_CASE("progress says what is done, how fast, and how long it will take") {
   progress.retries = 3;
   CHECK(progress_text(progress) == "812/3,880 · 141.0/s · p50 31 ms · retries 3 · ETA 0:21");
   progress.failed = 2;
-  CHECK(progress_text(progress) == "812/3,880 · 141.0/s · p50 31 ms · retries 3 · failed 2 · ETA 0:21");
+  CHECK(progress_text(progress) ==
+        "812/3,880 · 141.0/s · p50 31 ms · retries 3 · failed 2 · ETA 0:21");
 }
 
 TEST_CASE("nothing asked yet is no division by zero") {
@@ -68,7 +69,7 @@ TEST_CASE("a live line never wraps, and a finished stage replaces it") {
   ProgressPrinter printer(out, clock, look);
   clock.sleep(std::chrono::seconds(1));
   printer.progressed(at(500, 1000, 10));
-  CHECK(out.str() == "\r\x1b[2Karm boolq 500/1,000 · 50.0/s");
+  CHECK(out.str() == "\r\x1b[2Karm boolq 500/1,000 · 50.0/s ");
   out.str("");
   printer.stage_ended("arm", "reads", "ok", 12.3, "1000 answered");
   CHECK(out.str().starts_with("\r\x1b[2Karm "));

@@ -10,7 +10,8 @@ TEST_CASE("back-off draws from a ceiling that doubles and is capped") {
   ManualClock clock;
   Backoff backoff(500ms, 4000ms, 7);
   const HttpReply silent;
-  const std::vector<std::chrono::milliseconds> ceilings{500ms, 1000ms, 2000ms, 4000ms, 4000ms, 4000ms};
+  const std::vector<std::chrono::milliseconds> ceilings{500ms,  1000ms, 2000ms,
+                                                        4000ms, 4000ms, 4000ms};
   for (int draw = 0; draw < 200; ++draw) {
     for (std::size_t i = 0; i < ceilings.size(); ++i) {
       const auto delay = backoff.delay(static_cast<int>(i) + 1, silent, clock);
@@ -65,7 +66,8 @@ TEST_CASE("what the server asks for is honoured, and bounded") {
 }
 
 TEST_CASE("a wrong key or a missing model ends the arm, anything else does not") {
-  for (const long status : {401L, 403L, 404L}) CHECK(stops_arm({"http_error", "", status, "", false, false}));
+  for (const long status : {401L, 403L, 404L})
+    CHECK(stops_arm({"http_error", "", status, "", false, false}));
   for (const long status : {0L, 200L, 400L, 429L, 500L, 503L}) {
     CHECK_FALSE(stops_arm({"http_error", "", status, "", false, false}));
   }

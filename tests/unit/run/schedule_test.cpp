@@ -20,7 +20,8 @@ class OneExchange final : public Backend {
     Step<Result> begin() override { return HttpRequest{"POST", path_, ""}; }
     Step<Result> reply(const HttpReply& reply) override {
       if (reply.status == 200) return Result{};
-      return Failure{"http_error", "status " + std::to_string(reply.status), reply.status, "",
+      return Failure{"http_error",        "status " + std::to_string(reply.status),
+                     reply.status,        "",
                      reply.status >= 500, reply.status >= 500};
     }
 
@@ -28,7 +29,9 @@ class OneExchange final : public Backend {
     std::string path_;
   };
   std::unique_ptr<Dialogue<Identity>> identify() const override { return nullptr; }
-  std::unique_ptr<Dialogue<std::vector<Finding>>> preflight(const Item&) const override { return nullptr; }
+  std::unique_ptr<Dialogue<std::vector<Finding>>> preflight(const Item&) const override {
+    return nullptr;
+  }
   std::unique_ptr<Dialogue<TokenPrompt>> tokenise(const Item&) const override {
     return std::make_unique<Ask<TokenPrompt>>("t");
   }
@@ -104,8 +107,7 @@ Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
   hooks.server_ended = [&]() -> std::optional<std::string> {
     return ended ? ended(outcome) : std::nullopt;
   };
-  outcome.end =
-      run_schedule(OneExchange(), transport, Endpoint(), clock, backoff, limits, hooks);
+  outcome.end = run_schedule(OneExchange(), transport, Endpoint(), clock, backoff, limits, hooks);
   outcome.reads = transport.reads;
   outcome.most_in_flight = transport.most_in_flight;
   return outcome;
@@ -123,9 +125,7 @@ TEST_CASE("every job is answered, and never more are in flight than allowed") {
   }
 }
 
-TEST_CASE("no jobs end at once") {
-  CHECK(schedule(0, {}, {}).end.kind == ScheduleEnd::Kind::done);
-}
+TEST_CASE("no jobs end at once") { CHECK(schedule(0, {}, {}).end.kind == ScheduleEnd::Kind::done); }
 
 TEST_CASE("a failure that is worth it is asked again, up to the limit") {
   const Outcome recovered = schedule(3, {200, 500, 500, 200}, {1, 4, 8});
@@ -172,21 +172,21 @@ TEST_CASE("server failures in a row open the breaker; an answer between them clo
 }
 
 TEST_CASE("asked to stop, it finishes what is in flight; asked twice, it drops it") {
-  const Outcome once =
-      schedule(50, {}, {4, 4, 8}, [](const Outcome& outcome) { return outcome.answered >= 6 ? 1 : 0; });
+  const Outcome once = schedule(
+      50, {}, {4, 4, 8}, [](const Outcome& outcome) { return outcome.answered >= 6 ? 1 : 0; });
   CHECK(once.end.kind == ScheduleEnd::Kind::interrupted);
   CHECK(once.answered == once.reads);
   CHECK(once.answered < 12);
 
-  const Outcome twice =
-      schedule(50, {}, {4, 4, 8}, [](const Outcome& outcome) { return outcome.answered >= 6 ? 2 : 0; });
+  const Outcome twice = schedule(
+      50, {}, {4, 4, 8}, [](const Outcome& outcome) { return outcome.answered >= 6 ? 2 : 0; });
   CHECK(twice.end.kind == ScheduleEnd::Kind::interrupted);
   CHECK(twice.answered < 10);
 }
 
 TEST_CASE("a server that ends is not asked again, and its words are the reason") {
-  const Outcome outcome = schedule(
-      50, {}, {2, 4, 8}, {}, [](const Outcome& seen) -> std::optional<std::string> {
+  const Outcome outcome =
+      schedule(50, {}, {2, 4, 8}, {}, [](const Outcome& seen) -> std::optional<std::string> {
         if (seen.answered < 3) return std::nullopt;
         return "signal 9";
       });

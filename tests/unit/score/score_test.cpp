@@ -68,7 +68,8 @@ Synthetic synthetic144() {
   return made;
 }
 
-SmallStudy one_subset(int records, const std::string& scoring = "suite", Json calibration = Json()) {
+SmallStudy one_subset(int records, const std::string& scoring = "suite",
+                      Json calibration = Json()) {
   Json plan = small_plan(Json::array({small_subset("summeval", "score", records)}),
                          Json::array({small_arm("a", "one", "exact")}));
   plan["datasets"][0]["scoring"] = scoring;
@@ -79,8 +80,9 @@ SmallStudy one_subset(int records, const std::string& scoring = "suite", Json ca
 void fill_synthetic(SmallStudy& study, std::size_t count = 144) {
   const Synthetic made = synthetic144();
   study.begin();
-  const auto records = small_records("summeval", QuestionType::score, {"0", "1", "2", "3", "4"},
-                                     {made.gold.begin(), made.gold.begin() + static_cast<std::ptrdiff_t>(count)});
+  const auto records =
+      small_records("summeval", QuestionType::score, {"0", "1", "2", "3", "4"},
+                    {made.gold.begin(), made.gold.begin() + static_cast<std::ptrdiff_t>(count)});
   const auto prompts = study.add_records("summeval", records);
   const std::int64_t configuration = study.start("a");
   // Answered in another order than that of the file: scores must not notice.
@@ -90,12 +92,14 @@ void fill_synthetic(SmallStudy& study, std::size_t count = 144) {
   score(study);
 }
 
-Json published(const std::string& subset, int n, double accuracy, const std::string& sha256, double ece) {
-  return {{"preval_published", 1},
-          {"model", "jev"},
-          {"source", "s"},
-          {"subsets",
-           {{subset, {{"n", n}, {"accuracy", accuracy}, {"ece", ece}, {"dataset_sha256", sha256}}}}}};
+Json published(const std::string& subset, int n, double accuracy, const std::string& sha256,
+               double ece) {
+  return {
+      {"preval_published", 1},
+      {"model", "jev"},
+      {"source", "s"},
+      {"subsets",
+       {{subset, {{"n", n}, {"accuracy", accuracy}, {"ece", ece}, {"dataset_sha256", sha256}}}}}};
 }
 
 }  // namespace
@@ -109,20 +113,27 @@ TEST_CASE("stored answers score as the study's golden vectors, to the last bit",
   CHECK(number(db, "SELECT ece FROM v_calibration") == golden.at("ece10").get<double>());
   CHECK(number(db, "SELECT brier FROM v_calibration") == golden.at("brier").get<double>());
   CHECK(number(db, "SELECT nll FROM v_calibration") == golden.at("nll").get<double>());
-  CHECK(number(db, "SELECT ece_after_50 FROM v_calibration") == golden.at("ece_fit50").get<double>());
-  CHECK(rows_of(db, "SELECT bins, spacing, edges, n, nll_clip, labels, splits, temperature_low, "
-                    "temperature_high, at_edge FROM v_calibration") ==
+  CHECK(number(db, "SELECT ece_after_50 FROM v_calibration") ==
+        golden.at("ece_fit50").get<double>());
+  CHECK(rows_of(db,
+                "SELECT bins, spacing, edges, n, nll_clip, labels, splits, temperature_low, "
+                "temperature_high, at_edge FROM v_calibration") ==
         "10|equal width|left-closed|144|1.0e-15|50|20|7.9869|7.9869|20");
-  CHECK(rows_of(db, "SELECT sum(n), count(*), sum(n * accuracy) FROM v_calibration_bins") == "144|10|36.0");
-  CHECK(rows_of(db, "SELECT ece = (SELECT ece FROM score_calibration), n_subsets, of_subsets, label_mass FROM "
-                    "score_median") == "1|1|1|0.9");
+  CHECK(rows_of(db, "SELECT sum(n), count(*), sum(n * accuracy) FROM v_calibration_bins") ==
+        "144|10|36.0");
+  CHECK(rows_of(db,
+                "SELECT ece = (SELECT ece FROM score_calibration), n_subsets, of_subsets, "
+                "label_mass FROM "
+                "score_median") == "1|1|1|0.9");
 }
 
 TEST_CASE("tasks have fifteen right-closed bins and their own clip and order", "[score]") {
   SmallStudy study = one_subset(144, "tasks");
   fill_synthetic(study);
-  CHECK(rows_of(study.db(), "SELECT bins, edges, nll_clip FROM v_calibration") == "15|right-closed|1.0e-12");
-  // Ids sort as strings ("…-10" before "…-2"); sums of other order may differ in the last bits only.
+  CHECK(rows_of(study.db(), "SELECT bins, edges, nll_clip FROM v_calibration") ==
+        "15|right-closed|1.0e-12");
+  // Ids sort as strings ("…-10" before "…-2"); sums of other order may differ in the last bits
+  // only.
   CHECK(number(study.db(), "SELECT ece FROM v_calibration") ==
         Approx(study_vectors().at("synthetic144").at("ece15").get<double>()).epsilon(1e-14));
   CHECK(rows_of(study.db(), "SELECT count(*) FROM score_median") == "0");
@@ -131,14 +142,19 @@ TEST_CASE("tasks have fifteen right-closed bins and their own clip and order", "
 TEST_CASE("the figure after 50 labels needs 50 labels in half of the records", "[score]") {
   SmallStudy few = one_subset(99);
   fill_synthetic(few, 99);
-  CHECK(rows_of(few.db(), "SELECT n, ece IS NULL, ece_after_50, splits, labels FROM v_calibration") == "99|0|-|-|50");
+  CHECK(
+      rows_of(few.db(), "SELECT n, ece IS NULL, ece_after_50, splits, labels FROM v_calibration") ==
+      "99|0|-|-|50");
   CHECK(rows_of(few.db(), "SELECT ece IS NULL, ece_after_50 FROM score_median") == "0|-");
   SmallStudy enough = one_subset(100);
   fill_synthetic(enough, 100);
-  CHECK(rows_of(enough.db(), "SELECT n, ece_after_50 IS NULL, splits FROM v_calibration") == "100|0|20");
+  CHECK(rows_of(enough.db(), "SELECT n, ece_after_50 IS NULL, splits FROM v_calibration") ==
+        "100|0|20");
   SmallStudy planned = one_subset(99, "own", {{"suite_bins", 5}, {"labels", 10}, {"splits", 3}});
   fill_synthetic(planned, 99);
-  CHECK(rows_of(planned.db(), "SELECT bins, labels, splits, ece_after_50 IS NULL FROM v_calibration") == "5|10|3|0");
+  CHECK(rows_of(planned.db(),
+                "SELECT bins, labels, splits, ece_after_50 IS NULL FROM v_calibration") ==
+        "5|10|3|0");
 }
 
 TEST_CASE("the hand-counted study", "[score]") {
@@ -146,24 +162,29 @@ TEST_CASE("the hand-counted study", "[score]") {
   fill(study);
   score(study);
   Db& db = study.db();
-  CHECK(rows_of(db, "SELECT a.name, scope, scope_kind, n_subsets, of_subsets, n_registered, n_answered, "
-                    "n_correct, round(accuracy, 4), round(baseline, 4) FROM score_accuracy JOIN arm a ON a.id = "
-                    "arm_id ORDER BY arm_id, scope_kind DESC, scope") ==
-        "a|boolq|subset|1|1|3|3|2|0.6667|0.6667\n"
-        "a|massive|subset|1|1|2|2|1|0.5|0.5\n"
-        "a|all|pooled|2|2|5|5|3|0.6|0.6\n"
-        "a|choice|pooled|1|1|2|2|1|0.5|0.5\n"
-        "a|noul|pooled|1|1|3|3|2|0.6667|0.6667\n"
-        "a|macro|macro|2|2|5|5|3|0.5833|0.5833\n"
-        "b|boolq|subset|1|1|3|2|1|0.3333|0.6667\n"
-        "b|massive|subset|1|1|2|2|2|1.0|0.5\n"
-        "b|all|pooled|2|2|5|4|3|0.6|0.6\n"
-        "b|choice|pooled|1|1|2|2|2|1.0|0.5\n"
-        "b|noul|pooled|1|1|3|2|1|0.3333|0.6667\n"
-        "b|macro|macro|2|2|5|4|3|0.6667|0.5833");
+  CHECK(
+      rows_of(db,
+              "SELECT a.name, scope, scope_kind, n_subsets, of_subsets, n_registered, n_answered, "
+              "n_correct, round(accuracy, 4), round(baseline, 4) FROM score_accuracy JOIN arm a ON "
+              "a.id = "
+              "arm_id ORDER BY arm_id, scope_kind DESC, scope") ==
+      "a|boolq|subset|1|1|3|3|2|0.6667|0.6667\n"
+      "a|massive|subset|1|1|2|2|1|0.5|0.5\n"
+      "a|all|pooled|2|2|5|5|3|0.6|0.6\n"
+      "a|choice|pooled|1|1|2|2|1|0.5|0.5\n"
+      "a|noul|pooled|1|1|3|3|2|0.6667|0.6667\n"
+      "a|macro|macro|2|2|5|5|3|0.5833|0.5833\n"
+      "b|boolq|subset|1|1|3|2|1|0.3333|0.6667\n"
+      "b|massive|subset|1|1|2|2|2|1.0|0.5\n"
+      "b|all|pooled|2|2|5|4|3|0.6|0.6\n"
+      "b|choice|pooled|1|1|2|2|2|1.0|0.5\n"
+      "b|noul|pooled|1|1|3|2|1|0.3333|0.6667\n"
+      "b|macro|macro|2|2|5|4|3|0.6667|0.5833");
   // Wilson for 2 of 3 and z = 1.959964, by hand: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n).
-  CHECK(rows_of(db, "SELECT round(low, 6), round(high, 6), method, baseline_key FROM v_accuracy WHERE arm = 'a' "
-                    "AND subset = 'boolq'") == "0.20766|0.938508|Wilson, z 1.959964|true");
+  CHECK(rows_of(db,
+                "SELECT round(low, 6), round(high, 6), method, baseline_key FROM v_accuracy WHERE "
+                "arm = 'a' "
+                "AND subset = 'boolq'") == "0.20766|0.938508|Wilson, z 1.959964|true");
   // Confidences .9 right, .75 right, .6 wrong: |.9-1|/3 + |.75-1|/3 + |.6-0|/3.
   CHECK(number(db, "SELECT ece FROM v_calibration WHERE arm = 'a' AND subset = 'boolq'") ==
         Approx((0.1 + 0.25 + 0.6) / 3).epsilon(1e-12));
@@ -171,12 +192,17 @@ TEST_CASE("the hand-counted study", "[score]") {
         Approx((0.02 + 0.125 + 0.72) / 3).epsilon(1e-12));
   CHECK(number(db, "SELECT nll FROM v_calibration WHERE arm = 'a' AND subset = 'boolq'") ==
         Approx(-(std::log(0.9) + std::log(0.75) + std::log(0.4)) / 3).epsilon(1e-12));
-  CHECK(rows_of(db, "SELECT arm_a, arm_b, subset, scope_kind, n, same, share, low, same_checkpoint FROM v_agreement") ==
+  CHECK(rows_of(db,
+                "SELECT arm_a, arm_b, subset, scope_kind, n, same, share, low, same_checkpoint "
+                "FROM v_agreement") ==
         "a|b|boolq|subset|2|1|0.5|-|1\na|b|massive|subset|2|1|0.5|-|1\na|b|all|pooled|4|2|0.5|-|1\n"
         "a|b|choice|pooled|2|1|0.5|-|1\na|b|noul|pooled|2|1|0.5|-|1");
-  CHECK(rows_of(db, "SELECT all_returned, label_mass FROM score_accuracy WHERE scope_kind = 'subset'") ==
-        "1.0|0.9\n1.0|0.9\n1.0|0.9\n1.0|0.9");
-  CHECK(rows_of(db, "SELECT at, tool_version, predictions FROM scored") == "2023-11-14T22:13:20Z|0.1.0|9");
+  CHECK(
+      rows_of(db,
+              "SELECT all_returned, label_mass FROM score_accuracy WHERE scope_kind = 'subset'") ==
+      "1.0|0.9\n1.0|0.9\n1.0|0.9\n1.0|0.9");
+  CHECK(rows_of(db, "SELECT at, tool_version, predictions FROM scored") ==
+        "2023-11-14T22:13:20Z|0.1.0|9");
   const std::string before = rows_of(db, "SELECT * FROM score_accuracy");
   score(study);
   CHECK(rows_of(db, "SELECT * FROM score_accuracy") == before);
@@ -187,12 +213,15 @@ TEST_CASE("missing subsets are not counted, and pooled rows say so", "[score]") 
   fill(study);
   study.check("massive", SubsetStatus::mismatch, "other bytes");
   score(study);
-  CHECK(rows_of(study.db(), "SELECT scope, n_subsets, of_subsets, n_registered, n_correct FROM score_accuracy "
-                            "WHERE arm_id = 1 ORDER BY scope_kind DESC, scope") ==
+  CHECK(rows_of(study.db(),
+                "SELECT scope, n_subsets, of_subsets, n_registered, n_correct FROM score_accuracy "
+                "WHERE arm_id = 1 ORDER BY scope_kind DESC, scope") ==
         "boolq|1|1|3|2\nall|1|2|3|2\nchoice|0|1|0|0\nnoul|1|1|3|2\nmacro|1|2|3|2");
-  CHECK(rows_of(study.db(), "SELECT accuracy, low, method FROM score_accuracy WHERE arm_id = 1 AND scope = "
-                            "'choice'") == "-|-|-");
-  CHECK(rows_of(study.db(), "SELECT n_subsets, of_subsets FROM score_median WHERE arm_id = 1") == "1|2");
+  CHECK(rows_of(study.db(),
+                "SELECT accuracy, low, method FROM score_accuracy WHERE arm_id = 1 AND scope = "
+                "'choice'") == "-|-|-");
+  CHECK(rows_of(study.db(), "SELECT n_subsets, of_subsets FROM score_median WHERE arm_id = 1") ==
+        "1|2");
 }
 
 TEST_CASE("reads that returned little are counted", "[score]") {
@@ -209,12 +238,16 @@ TEST_CASE("reads that returned little are counted", "[score]") {
     study.answer(configuration, prompts[i], records[i], answer);
   }
   score(study);
-  CHECK(rows_of(study.db(), "SELECT n_tied, n_one_label, round(all_returned, 3), label_mass FROM score_accuracy "
-                            "WHERE scope_kind = 'subset'") == "1|1|0.333|0.2");
+  CHECK(
+      rows_of(study.db(),
+              "SELECT n_tied, n_one_label, round(all_returned, 3), label_mass FROM score_accuracy "
+              "WHERE scope_kind = 'subset'") == "1|1|0.333|0.2");
   study.db().exec("UPDATE prediction SET labels_returned = NULL WHERE id = 1");
   score(study);
-  CHECK(rows_of(study.db(), "SELECT n_one_label, all_returned FROM score_accuracy WHERE scope_kind = 'subset'") ==
-        "0|-");
+  CHECK(
+      rows_of(study.db(),
+              "SELECT n_one_label, all_returned FROM score_accuracy WHERE scope_kind = 'subset'") ==
+      "0|-");
 }
 
 TEST_CASE("published figures are compared where the records are the same", "[score]") {
@@ -224,9 +257,10 @@ TEST_CASE("published figures are compared where the records are the same", "[sco
   study.begin({}, published("summeval", 144, 0.812, sha256, 0.079));
   score(study);
   // Ours is 36 of 144. Pooled: round(.812 * 144) = 117 of 144.
-  CHECK(rows_of(study.db(), "SELECT subset, scope_kind, comparable, n_subsets, of_subsets, published_n, n, "
-                            "published_accuracy, accuracy, round(difference, 6), published_ece, ece IS NULL "
-                            "FROM v_published_vs_ours") ==
+  CHECK(rows_of(study.db(),
+                "SELECT subset, scope_kind, comparable, n_subsets, of_subsets, published_n, n, "
+                "published_accuracy, accuracy, round(difference, 6), published_ece, ece IS NULL "
+                "FROM v_published_vs_ours") ==
         "summeval|subset|1|1|1|144|144|0.812|0.25|0.562|0.079|0\n"
         "all|pooled|1|1|1|144|144|0.8125|0.25|0.5625|-|1\n"
         "score|pooled|1|1|1|144|144|0.8125|0.25|0.5625|-|1");
@@ -236,9 +270,11 @@ TEST_CASE("published figures are compared where the records are the same", "[sco
 
   study.begin({}, published("summeval", 144, 0.812, std::string(64, 'f'), 0.079));
   score(study);
-  CHECK(rows_of(study.db(), "SELECT subset, comparable, why_not, published_accuracy, accuracy, difference FROM "
-                            "v_published_vs_ours") ==
-        "summeval|0|different records|0.812|-|-\nall|0|different records|-|-|-\nscore|0|different records|-|-|-");
+  CHECK(rows_of(study.db(),
+                "SELECT subset, comparable, why_not, published_accuracy, accuracy, difference FROM "
+                "v_published_vs_ours") ==
+        "summeval|0|different records|0.812|-|-\nall|0|different records|-|-|-\nscore|0|different "
+        "records|-|-|-");
   study.begin({}, published("elsewhere", 144, 0.812, sha256, 0.079));
   score(study);
   CHECK(rows_of(study.db(), "SELECT count(*) FROM v_published_vs_ours") == "0");
@@ -249,7 +285,8 @@ TEST_CASE("why an arm is not compared", "[score]") {
   const std::string sha256 = study.plan().effective.datasets[0].subsets[0].sha256;
   study.begin({}, published("boolq", 3, 0.667, sha256, 0.1));
   score(study);
-  const std::string reasons = "SELECT arm, why_not FROM v_published_vs_ours WHERE scope_kind = 'subset'";
+  const std::string reasons =
+      "SELECT arm, why_not FROM v_published_vs_ours WHERE scope_kind = 'subset'";
   CHECK(rows_of(study.db(), reasons) == "a|subset missing\nb|subset missing\nc|subset missing");
   study.check("boolq", SubsetStatus::ok);
   study.start("a");
@@ -276,9 +313,11 @@ TEST_CASE("nothing to score gives defined values", "[score]") {
   study.check("boolq", SubsetStatus::ok);
   study.start("a");
   score(study);
-  CHECK(rows_of(study.db(), "SELECT scope, n_answered, accuracy, low, answered_only, all_returned FROM "
-                            "score_accuracy WHERE scope_kind = 'subset'") == "boolq|0|0.0|0.0|-|-");
-  CHECK(rows_of(study.db(), "SELECT n, ece, brier, nll, ece_after_50 FROM v_calibration") == "0|-|-|-|-");
+  CHECK(rows_of(study.db(),
+                "SELECT scope, n_answered, accuracy, low, answered_only, all_returned FROM "
+                "score_accuracy WHERE scope_kind = 'subset'") == "boolq|0|0.0|0.0|-|-");
+  CHECK(rows_of(study.db(), "SELECT n, ece, brier, nll, ece_after_50 FROM v_calibration") ==
+        "0|-|-|-|-");
   CHECK(rows_of(study.db(), "SELECT count(*) FROM score_bin") == "0");
 }
 
@@ -292,14 +331,18 @@ TEST_CASE("answers that no run would have written are drift, not scores", "[scor
   };
   Error error = broken("DELETE FROM label WHERE prediction_id = 2 AND position = 1");
   CHECK(error.kind() == ErrorKind::drift);
-  CHECK(contains(error.what(), "the stored answer of arm a to boolq record boolq-2 was changed: a label too few"));
+  CHECK(
+      contains(error.what(),
+               "the stored answer of arm a to boolq record boolq-2 was changed: a label too few"));
   CHECK(contains(broken("UPDATE label SET probability = -1 WHERE prediction_id = 2").what(),
                  "a probability that is none"));
   CHECK(contains(broken("UPDATE label SET probability = 9e999 WHERE prediction_id = 2").what(),
                  "a probability that is none"));
-  CHECK(contains(broken("UPDATE label SET option = 7 WHERE prediction_id = 2 AND position = 1").what(),
-                 "a label of no option"));
-  CHECK(contains(broken("UPDATE record SET target = 7 WHERE id = 2").what(), "its target is no option"));
+  CHECK(contains(
+      broken("UPDATE label SET option = 7 WHERE prediction_id = 2 AND position = 1").what(),
+      "a label of no option"));
+  CHECK(contains(broken("UPDATE record SET target = 7 WHERE id = 2").what(),
+                 "its target is no option"));
   CHECK(contains(broken("UPDATE subset SET registered_records = 2 WHERE name = 'boolq'").what(),
                  "3 records of boolq are answered by arm a, 2 are registered"));
 }

@@ -17,7 +17,10 @@ TEST_CASE("digests become blobs", "[store]") {
 TEST_CASE("what a server sent becomes valid UTF-8", "[store]") {
   CHECK(made_valid("") == "");
   CHECK(made_valid("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
-  CHECK(made_valid("a\xff" "b\xc3") == "a\xef\xbf\xbd" "b\xef\xbf\xbd");
+  CHECK(made_valid("a\xff"
+                   "b\xc3") ==
+        "a\xef\xbf\xbd"
+        "b\xef\xbf\xbd");
 }
 
 TEST_CASE("a body's head is cut between characters", "[store]") {

@@ -61,8 +61,9 @@ TEST_CASE("what SQLite refuses becomes an error with its words", "[store]") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "x.db";
   Db db(path, Db::Mode::create);
-  db.exec("CREATE TABLE parent (i INTEGER PRIMARY KEY) STRICT;"
-          "CREATE TABLE t (i INTEGER NOT NULL REFERENCES parent) STRICT");
+  db.exec(
+      "CREATE TABLE parent (i INTEGER PRIMARY KEY) STRICT;"
+      "CREATE TABLE t (i INTEGER NOT NULL REFERENCES parent) STRICT");
 
   Error error = thrown([&] { Stmt(db, "SELEC 1"); });
   CHECK(error.kind() == ErrorKind::check);
@@ -76,7 +77,8 @@ TEST_CASE("what SQLite refuses becomes an error with its words", "[store]") {
   // A failed statement can be used again, and does not keep its transaction open.
   Stmt put(db, "INSERT INTO parent VALUES (?)");
   put.bind(1, 1).run();
-  CHECK(contains(thrown([&] { put.bind(1, 1).run(); }).what(), "UNIQUE constraint failed: parent.i"));
+  CHECK(
+      contains(thrown([&] { put.bind(1, 1).run(); }).what(), "UNIQUE constraint failed: parent.i"));
   put.bind(1, 2).run();
 
   Db reader(path, Db::Mode::read_only);
@@ -90,7 +92,8 @@ TEST_CASE("what SQLite refuses becomes an error with its words", "[store]") {
   CHECK(contains(error.hint(), "does the folder of"));
 }
 
-TEST_CASE("a full disk is an error of its own kind, and nothing of the transaction stays", "[store]") {
+TEST_CASE("a full disk is an error of its own kind, and nothing of the transaction stays",
+          "[store]") {
   const TemporaryFolder folder;
   Db db(folder.path() / "x.db", Db::Mode::create);
   db.exec("CREATE TABLE t (b BLOB) STRICT");

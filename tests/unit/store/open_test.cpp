@@ -41,7 +41,8 @@ TEST_CASE("a new store is one file that says what it is", "[store]") {
   open_store(path, Db::Mode::create);
   CHECK(bytes_of(path).substr(68, 4) == "Prev");
   std::size_t files = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(folder.path())) ++files;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(folder.path()))
+    ++files;
   CHECK(files == 1);
 
   Db plain(path, Db::Mode::read_only);  // what any SQLite tool sees
@@ -51,8 +52,9 @@ TEST_CASE("a new store is one file that says what it is", "[store]") {
     REQUIRE(check.step());
     CHECK(check.text(0) == "ok");
   }
-  CHECK(query_integer(plain, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE "
-                             "'%STRICT%' AND name NOT LIKE 'sqlite_%'") == 0);
+  CHECK(query_integer(plain,
+                      "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE "
+                      "'%STRICT%' AND name NOT LIKE 'sqlite_%'") == 0);
 
   CHECK_NOTHROW(open_store(path, Db::Mode::create));
   CHECK_NOTHROW(open_store(path, Db::Mode::read_write));
@@ -79,7 +81,8 @@ TEST_CASE("files that are no store of this schema are refused and left alone", "
     CHECK(contains(error.hint(), "preval run"));
   }
   CHECK_FALSE(std::filesystem::exists(missing));
-  CHECK(contains(thrown([&] { open_store(folder.path(), Db::Mode::create); }).what(), "is a folder"));
+  CHECK(
+      contains(thrown([&] { open_store(folder.path(), Db::Mode::create); }).what(), "is a folder"));
 
   const auto text = folder.path() / "notes.txt";
   write(text, std::string(200, 'x'));

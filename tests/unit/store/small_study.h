@@ -38,19 +38,25 @@ inline Json small_plan(Json subsets, Json arms) {
 }
 
 inline Json small_subset(const std::string& id, const std::string& type, int records) {
-  return {{"id", id},     {"type", type}, {"records", records},
-          {"families", 1}, {"sha256", sha256_hex("bytes of " + id)}};
+  return {{"id", id},
+          {"type", type},
+          {"records", records},
+          {"families", 1},
+          {"sha256", sha256_hex("bytes of " + id)}};
 }
 
-inline Json small_arm(const std::string& id, const std::string& checkpoint, const std::string& backend) {
+inline Json small_arm(const std::string& id, const std::string& checkpoint,
+                      const std::string& backend) {
   return {{"id", id}, {"checkpoint", checkpoint}, {"backend", backend}, {"confirmatory", true}};
 }
 
-/// Two subsets (yes/no and choice) of 3 and 2 records, three arms: a and b of one checkpoint, c of another.
+/// Two subsets (yes/no and choice) of 3 and 2 records, three arms: a and b of one checkpoint, c of
+/// another.
 inline Json two_subset_plan() {
-  return small_plan(Json::array({small_subset("boolq", "noul", 3), small_subset("massive", "choice", 2)}),
-                    Json::array({small_arm("a", "one", "exact"), small_arm("b", "one", "top"),
-                                 small_arm("c", "two", "exact")}));
+  return small_plan(
+      Json::array({small_subset("boolq", "noul", 3), small_subset("massive", "choice", 2)}),
+      Json::array({small_arm("a", "one", "exact"), small_arm("b", "one", "top"),
+                   small_arm("c", "two", "exact")}));
 }
 
 inline OpenPlan opened(const Json& json) {
@@ -138,7 +144,8 @@ class SmallStudy {
   }
 
   /// Registers the records of a verified subset and a prompt for each. Returns prompt ids.
-  std::vector<std::int64_t> add_records(const std::string& subset, const std::vector<Record>& records) {
+  std::vector<std::int64_t> add_records(const std::string& subset,
+                                        const std::vector<Record>& records) {
     check(subset, SubsetStatus::ok);
     std::vector<std::int64_t> prompts;
     const std::vector<std::int64_t> ids = store_->put_records("suite", subset, records);
@@ -156,7 +163,8 @@ class SmallStudy {
   void answer(std::int64_t configuration, std::int64_t prompt, const Record& record,
               const Answer& answer, int repeat = 0) {
     const Prompt rendered = prompt_of(record);
-    store_->put_prediction(configuration, {prompt, repeat}, {&record, &rendered, "none", repeat}, answer);
+    store_->put_prediction(configuration, {prompt, repeat}, {&record, &rendered, "none", repeat},
+                           answer);
   }
 
  private:
@@ -166,8 +174,9 @@ class SmallStudy {
   std::unique_ptr<Store> store_;
 };
 
-/// The hand-counted case. boolq (targets true, false, true): a answers right, right, wrong; b right,
-/// wrong, nothing. massive (targets alarm, play): a wrong, right; b right, right. c was not run.
+/// The hand-counted case. boolq (targets true, false, true): a answers right, right, wrong; b
+/// right, wrong, nothing. massive (targets alarm, play): a wrong, right; b right, right. c was not
+/// run.
 inline void fill(SmallStudy& study) {
   study.begin();
   const auto boolq = small_records("boolq", QuestionType::noul, {"true", "false"}, {0, 1, 0});

@@ -43,7 +43,8 @@ TEST_CASE("a run registers its plan, arms and subsets", "[store]") {
   study.plan().ledger_head = "abc";
   const Json published = Json::parse(
       R"({"preval_published": 1, "model": "jev", "source": "s", "subsets": {"boolq": {"n": 3,
-          "accuracy": 0.667, "ece": 0.1, "dataset_sha256": ")" + sha256_hex("bytes of boolq") + "\"}}}");
+          "accuracy": 0.667, "ece": 0.1, "dataset_sha256": ")" +
+      sha256_hex("bytes of boolq") + "\"}}}");
   RunInfo info;
   info.limit = 5;
   CHECK(study.begin(info, published) == 1);
@@ -51,21 +52,26 @@ TEST_CASE("a run registers its plan, arms and subsets", "[store]") {
   Db& db = study.db();
   CHECK(text(db, "SELECT name, version, locked_at, ledger_head, simulated FROM plan") ==
         "small|1.0.0|2026-09-23T00:00:00Z|abc|0");
-  CHECK(text(db, "SELECT name, position, checkpoint, backend, kind, read, confirmatory, source, status "
-                 "FROM arm ORDER BY position") ==
+  CHECK(text(db,
+             "SELECT name, position, checkpoint, backend, kind, read, confirmatory, source, status "
+             "FROM arm ORDER BY position") ==
         "a|0|one|exact|vllm|exact|1|run|registered\nb|1|one|top|vllm|top-k|1|run|registered\n"
         "c|2|two|exact|vllm|exact|1|run|registered");
-  CHECK(text(db, "SELECT name, position, type, registered_records, status FROM subset ORDER BY position") ==
-        "boolq|0|noul|3|missing\nmassive|1|choice|2|missing");
+  CHECK(text(db,
+             "SELECT name, position, type, registered_records, status FROM subset ORDER BY "
+             "position") == "boolq|0|noul|3|missing\nmassive|1|choice|2|missing");
   CHECK(text(db, "SELECT * FROM v_deviation") ==
         "1|/backends/1/k|32|20|the server allows 20|2026-09-24T00:00:00Z|abc");
-  CHECK(text(db, "SELECT subset, model, n, accuracy, ece, brier FROM published") == "boolq|jev|3|0.667|0.1|NULL");
-  CHECK(text(db, "SELECT started_at, ended_at, exploratory, record_limit, host, git_commit FROM run") ==
+  CHECK(text(db, "SELECT subset, model, n, accuracy, ece, brier FROM published") ==
+        "boolq|jev|3|0.667|0.1|NULL");
+  CHECK(text(db,
+             "SELECT started_at, ended_at, exploratory, record_limit, host, git_commit FROM run") ==
         "2023-11-14T22:13:20Z|NULL|0|5|test host|NULL");
 
   study.clock().sleep(std::chrono::seconds(90));
   study.store().end_run("complete", 0);
-  CHECK(text(db, "SELECT ended_at, outcome, exit_code FROM run") == "2023-11-14T22:14:50Z|complete|0");
+  CHECK(text(db, "SELECT ended_at, outcome, exit_code FROM run") ==
+        "2023-11-14T22:14:50Z|complete|0");
 }
 
 TEST_CASE("a store holds one plan, and no simulated answers among measured ones", "[store]") {
@@ -80,7 +86,8 @@ TEST_CASE("a store holds one plan, and no simulated answers among measured ones"
   CHECK(contains(error.what(), "one differs"));
   CHECK(contains(error.hint(), "--db small.db"));
   other["name"] = "another";
-  CHECK(contains(thrown([&] { study.store().begin_run(opened(other), Json(), {}); }).what(), "is another"));
+  CHECK(contains(thrown([&] { study.store().begin_run(opened(other), Json(), {}); }).what(),
+                 "is another"));
 
   RunInfo simulated;
   simulated.simulated = true;
@@ -105,7 +112,8 @@ TEST_CASE("a deviation can take an arm or a subset out", "[store]") {
   study.plan() = opened(fewer);
   study.plan().sha256 = sha256;
   study.begin();
-  CHECK(text(study.db(), "SELECT arm, subset, n_answered FROM v_accuracy") == "a|massive|2\nc|massive|0");
+  CHECK(text(study.db(), "SELECT arm, subset, n_answered FROM v_accuracy") ==
+        "a|massive|2\nc|massive|0");
   CHECK(text(study.db(), "SELECT count(*) FROM prediction") == "9");
 }
 
@@ -116,12 +124,14 @@ TEST_CASE("a run that goes on after another says so", "[store]") {
   study.open();
   study.begin();
   CHECK(text(study.db(), "SELECT run_id, kind, detail FROM event") ==
-        "2|resume|run 1, started 2023-11-14T22:13:20Z, never ended: it was killed, or the machine went "
+        "2|resume|run 1, started 2023-11-14T22:13:20Z, never ended: it was killed, or the machine "
+        "went "
         "down; what it had committed is kept");
   CHECK(text(study.db(), "SELECT outcome FROM run WHERE id = 1") == "killed");
   study.store().end_run("interrupted", 130);
   study.begin();
-  CHECK(text(study.db(), "SELECT detail FROM event WHERE run_id = 3") == "goes on after run 2 (interrupted)");
+  CHECK(text(study.db(), "SELECT detail FROM event WHERE run_id = 3") ==
+        "goes on after run 2 (interrupted)");
   study.store().end_run("complete", 0);
   study.begin();
   CHECK(text(study.db(), "SELECT count(*) FROM event WHERE run_id = 4") == "0");
@@ -133,7 +143,8 @@ TEST_CASE("what verify found stands, and an absent file takes nothing back", "[s
   const std::string states = "SELECT status, problem FROM subset WHERE name = 'boolq'";
   study.check("boolq", SubsetStatus::mismatch, "only line ends differ");
   CHECK(text(study.db(), states) == "mismatch|only line ends differ");
-  CHECK(text(study.db(), "SELECT kind, name, detail FROM v_drift") == "subset|boolq|only line ends differ");
+  CHECK(text(study.db(), "SELECT kind, name, detail FROM v_drift") ==
+        "subset|boolq|only line ends differ");
   study.check("boolq", SubsetStatus::ok);
   CHECK(text(study.db(), states) == "ok|NULL");
   study.check("boolq", SubsetStatus::missing, "no such file");
@@ -191,20 +202,23 @@ TEST_CASE("another server or other settings make another configuration", "[store
   const std::int64_t two = study.store().put_configuration("a", settings, {{"version", "2"}});
   CHECK(two != one);
   CHECK(study.store().put_configuration("b", settings, {{"version", "2"}}) != two);
-  CHECK(text(study.db(), "SELECT id, settings, identity, current FROM configuration WHERE arm_id = 1 ORDER BY id") ==
-        "1|{\"k\":32}|{\"version\":\"1\"}|0\n2|{\"k\":32}|{\"version\":\"2\"}|1");
+  CHECK(text(study.db(),
+             "SELECT id, settings, identity, current FROM configuration WHERE arm_id = 1 ORDER BY "
+             "id") == "1|{\"k\":32}|{\"version\":\"1\"}|0\n2|{\"k\":32}|{\"version\":\"2\"}|1");
   CHECK(study.store().put_configuration("a", settings, {{"version", "1"}}) == one);
   CHECK(text(study.db(), "SELECT id FROM configuration WHERE arm_id = 1 AND current = 1") == "1");
 }
 
-TEST_CASE("an answer is stored with all its labels, in the record's own order of options", "[store]") {
+TEST_CASE("an answer is stored with all its labels, in the record's own order of options",
+          "[store]") {
   SmallStudy study;
   study.begin();
   const auto records = small_records("massive", QuestionType::choice, {"x", "y", "z"}, {2, 0});
   const auto ids = study.store().put_records("suite", "massive", records);
   const Prompt reversed = prompt_of(records[0], true);
   const std::int64_t prompt = study.store().put_prompt(ids[0], "reversed", reversed.sha256);
-  const std::int64_t configuration = study.store().put_configuration("b", Json::object(), Json::object());
+  const std::int64_t configuration =
+      study.store().put_configuration("b", Json::object(), Json::object());
   Answer answer = answer_of({0.5, 0.25, 0.25});
   answer.distribution.labels[2].source = LabelSource::floor;
   answer.distribution.labels_returned = 2;
@@ -213,7 +227,8 @@ TEST_CASE("an answer is stored with all its labels, in the record's own order of
   answer.distribution.entropy = 1.5;
   answer.distribution.argmax_is_label = false;
   answer.distribution.tied_at_bound = true;
-  study.store().put_prediction(configuration, {prompt, 0}, {&records[0], &reversed, "reversed", 0}, answer);
+  study.store().put_prediction(configuration, {prompt, 0}, {&records[0], &reversed, "reversed", 0},
+                               answer);
   CHECK(study.store().has_prediction(configuration, prompt, 0));  // although it still gathers
   CHECK(text(study.db(), "SELECT count(*) FROM prediction") == "0");
   study.store().flush();
@@ -221,12 +236,13 @@ TEST_CASE("an answer is stored with all its labels, in the record's own order of
   CHECK_FALSE(study.store().has_prediction(configuration, prompt, 1));
   CHECK_FALSE(study.store().has_prediction(configuration + 1, prompt, 0));
   CHECK(text(study.db(),
-             "SELECT predicted, tied, tied_at_bound, label_mass, entropy, argmax_is_label, labels_returned, "
-             "floor, bound, prompt_tokens, requests, latency_ms, run_id, exploratory FROM prediction") ==
-        "2|0|1|0.9|1.5|0|2|-9.5|-4.5|10|1|5.0|1|0");
-  CHECK(text(study.db(), "SELECT position, option, probability, name FROM label JOIN label_source s ON s.id = "
-                         "source ORDER BY position") ==
-        "0|2|0.5|exact\n1|1|0.25|exact\n2|0|0.25|floor");
+             "SELECT predicted, tied, tied_at_bound, label_mass, entropy, argmax_is_label, "
+             "labels_returned, "
+             "floor, bound, prompt_tokens, requests, latency_ms, run_id, exploratory FROM "
+             "prediction") == "2|0|1|0.9|1.5|0|2|-9.5|-4.5|10|1|5.0|1|0");
+  CHECK(text(study.db(),
+             "SELECT position, option, probability, name FROM label JOIN label_source s ON s.id = "
+             "source ORDER BY position") == "0|2|0.5|exact\n1|1|0.25|exact\n2|0|0.25|floor");
 
   const Prompt other = prompt_of(small_records("q", QuestionType::noul, {"true", "false"}, {0})[0]);
   CHECK_THROWS_AS(study.store().put_prediction(configuration, {prompt, 1},
@@ -273,6 +289,34 @@ TEST_CASE("answers are committed in groups: when many, when old, when told", "[s
   CHECK(committed() == 6 + static_cast<int>(Store::kBatchRows));
 }
 
+TEST_CASE("what a full disk kept out is committed when there is room again", "[store]") {
+  SmallStudy study;
+  study.begin();
+  const auto records = small_records("boolq", QuestionType::noul, {"true", "false"}, {0});
+  const auto prompts = study.add_records("boolq", records);
+  const std::int64_t configuration = study.start("a");
+  study.store().flush();
+  const std::int64_t pages = query_integer(study.db(), "PRAGMA page_count");
+  study.db().exec("PRAGMA max_page_count = " + std::to_string(pages + 2));
+  int repeat = 0;
+  const auto answer = [&] {
+    study.answer(configuration, prompts[0], records[0], answer_of({0.9, 0.1}), repeat++);
+  };
+  const Error error = thrown([&] {
+    while (repeat < 5000) answer();
+  });
+  CHECK(error.kind() == ErrorKind::io);
+  CHECK(contains(error.what(), "database or disk is full"));
+  CHECK(contains(error.hint(), "what was committed stays"));
+  const std::int64_t committed = query_integer(study.db(), "SELECT count(*) FROM prediction");
+  CHECK(committed % static_cast<std::int64_t>(Store::kBatchRows) == 0);
+  CHECK(committed < repeat);
+  study.db().exec("PRAGMA max_page_count = 1000000");
+  study.store().flush();
+  CHECK(query_integer(study.db(), "SELECT count(*) FROM prediction") == repeat);
+  CHECK(query_integer(study.db(), "SELECT count(*) FROM label") == 2 * repeat);
+}
+
 TEST_CASE("exploratory and registered answers do not stand in for each other", "[store]") {
   SmallStudy study;
   RunInfo exploratory;
@@ -284,9 +328,11 @@ TEST_CASE("exploratory and registered answers do not stand in for each other", "
   study.answer(configuration, prompts[0], records[0], answer_of({0.1, 0.9}));
   study.answer(configuration, prompts[1], records[1], answer_of({0.1, 0.9}));
   study.store().flush();
-  const std::string counted = "SELECT n_answered, n_correct FROM v_accuracy WHERE arm = 'a' AND subset = 'massive'";
+  const std::string counted =
+      "SELECT n_answered, n_correct FROM v_accuracy WHERE arm = 'a' AND subset = 'massive'";
   CHECK(text(study.db(), counted) == "2|1");
-  CHECK(text(study.db(), "SELECT arm, n_answered, n_correct, counted FROM v_exploratory") == "a|2|1|1");
+  CHECK(text(study.db(), "SELECT arm, n_answered, n_correct, counted FROM v_exploratory") ==
+        "a|2|1|1");
 
   study.begin();
   CHECK_FALSE(study.store().has_prediction(configuration, prompts[0], 0));
@@ -294,7 +340,8 @@ TEST_CASE("exploratory and registered answers do not stand in for each other", "
   study.answer(configuration, prompts[0], records[0], answer_of({0.9, 0.1}));
   study.store().flush();
   CHECK(text(study.db(), counted) == "1|0");
-  CHECK(text(study.db(), "SELECT arm, n_answered, n_correct, counted FROM v_exploratory") == "a|2|1|0");
+  CHECK(text(study.db(), "SELECT arm, n_answered, n_correct, counted FROM v_exploratory") ==
+        "a|2|1|0");
 }
 
 TEST_CASE("failures keep what came back, as text", "[store]") {
@@ -313,13 +360,16 @@ TEST_CASE("failures keep what came back, as text", "[store]") {
   failure.http_status = 0;
   study.store().put_failure(configuration, {prompts[0], 0}, 2, true, failure);
   study.store().flush();
-  CHECK(text(study.db(), "SELECT attempt, final, class, http_status, message, body_sha256, body_head, at "
-                         "FROM failure") ==
-        "1|0|http_error|502|502 \xef\xbf\xbd|" + sha256_hex(std::string(499, 'x') + "\xc3\xbc and more") + "|" +
-            std::string(499, 'x') + "|2023-11-14T22:13:20Z\n"
+  CHECK(text(study.db(),
+             "SELECT attempt, final, class, http_status, message, body_sha256, body_head, at "
+             "FROM failure") ==
+        "1|0|http_error|502|502 \xef\xbf\xbd|" +
+            sha256_hex(std::string(499, 'x') + "\xc3\xbc and more") + "|" + std::string(499, 'x') +
+            "|2023-11-14T22:13:20Z\n"
             "2|1|http_error|NULL|502 \xef\xbf\xbd|NULL|NULL|2023-11-14T22:13:20Z");
   CHECK(text(study.db(), "SELECT kind, detail FROM v_event WHERE kind IN ('retry', 'failure')") ==
-        "retry|boolq boolq-1: http_error: 502 \xef\xbf\xbd\nfailure|boolq boolq-1: http_error: 502 \xef\xbf\xbd");
+        "retry|boolq boolq-1: http_error: 502 \xef\xbf\xbd\nfailure|boolq boolq-1: http_error: 502 "
+        "\xef\xbf\xbd");
 }
 
 TEST_CASE("stages, events and findings are rows", "[store]") {
@@ -349,5 +399,6 @@ TEST_CASE("an arm with answers stays started", "[store]") {
   study.store().arm_status("c", "failed", "exit code 1");
   CHECK(text(study.db(), "SELECT name, status, reason FROM arm ORDER BY position") ==
         "a|started|NULL\nb|started|NULL\nc|failed|exit code 1");
-  CHECK(text(study.db(), "SELECT kind, detail FROM event WHERE arm_id = 1") == "not run|terms not accepted");
+  CHECK(text(study.db(), "SELECT kind, detail FROM event WHERE arm_id = 1") ==
+        "not run|terms not accepted");
 }
