@@ -59,7 +59,7 @@ class Study {
                           {"count", 4},
                           {"families", 2},
                           {"labels", {{"True", 2}, {"False", 2}}},
-                          {"license", "CC0 1.0"}};
+                          {"license", "CC0 1.0"}, {"source", "test"}};
     }
     write("prereg/manifest.json", manifest.dump());
     plan_ = {{"preval_plan", 1},
