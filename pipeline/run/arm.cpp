@@ -107,9 +107,7 @@ class ArmRun {
   }
 
   std::int64_t still_missing() {
-    if (configuration_ != 0)
-      return static_cast<std::int64_t>(list_of(configuration_).pending.size());
-    return static_cast<std::int64_t>(list_of(0).pending.size());
+    return static_cast<std::int64_t>(list_of(configuration_).pending.size());
   }
 
   ReadList list_of(std::int64_t configuration) {
@@ -332,7 +330,7 @@ class ArmRun {
   std::unique_ptr<Transport> transport_;
   Endpoint endpoint_;
   std::string engine_version_;
-  std::int64_t configuration_ = 0;
+  std::int64_t configuration_ = 0;  // 0, which has no answers, until the server is known
 };
 
 }  // namespace

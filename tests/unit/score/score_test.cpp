@@ -16,19 +16,6 @@ using namespace preval::test;
 
 namespace {
 
-std::string rows_of(Db& db, const std::string& sql) {
-  Stmt query(db, sql);
-  std::string rows;
-  while (query.step()) {
-    if (!rows.empty()) rows += '\n';
-    for (int i = 0; i < query.columns(); ++i) {
-      if (i > 0) rows += '|';
-      rows += query.is_null(i) ? "-" : query.text(i);
-    }
-  }
-  return rows;
-}
-
 double number(Db& db, const std::string& sql) {
   Stmt query(db, sql);
   REQUIRE(query.step());

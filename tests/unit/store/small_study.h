@@ -202,4 +202,18 @@ inline void fill(SmallStudy& study) {
   study.store().end_run("incomplete", 4);
 }
 
+/// Every row of a query, values joined by '|' and rows by line feeds; `null` stands for NULL.
+inline std::string rows_of(Db& db, const std::string& sql, std::string_view null = "-") {
+  Stmt query(db, sql);
+  std::string rows;
+  while (query.step()) {
+    if (!rows.empty()) rows += '\n';
+    for (int i = 0; i < query.columns(); ++i) {
+      if (i > 0) rows += '|';
+      rows += query.is_null(i) ? std::string(null) : query.text(i);
+    }
+  }
+  return rows;
+}
+
 }  // namespace preval::test

@@ -10,18 +10,7 @@ using namespace preval::test;
 
 namespace {
 
-std::string text(Db& db, const std::string& sql) {
-  Stmt query(db, sql);
-  std::string rows;
-  while (query.step()) {
-    if (!rows.empty()) rows += '\n';
-    for (int i = 0; i < query.columns(); ++i) {
-      if (i > 0) rows += '|';
-      rows += query.is_null(i) ? "NULL" : query.text(i);
-    }
-  }
-  return rows;
-}
+std::string text(Db& db, const std::string& sql) { return rows_of(db, sql, "NULL"); }
 
 }  // namespace
 

@@ -9,19 +9,6 @@ using namespace preval::test;
 
 namespace {
 
-std::string rows_of(Db& db, const std::string& sql) {
-  Stmt query(db, sql);
-  std::string rows;
-  while (query.step()) {
-    if (!rows.empty()) rows += '\n';
-    for (int i = 0; i < query.columns(); ++i) {
-      if (i > 0) rows += '|';
-      rows += query.is_null(i) ? "-" : query.text(i);
-    }
-  }
-  return rows;
-}
-
 std::string columns_of(Db& db, const std::string& view) {
   Stmt query(db, "SELECT name FROM pragma_table_info(?)");
   query.bind(1, view);
