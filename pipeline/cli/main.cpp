@@ -6,9 +6,26 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/exit_code.h"
 #include "cli/version.h"
+
+namespace {
+
+/// CLI11 says of a misspelt command only that one is required.
+std::string unknown_command(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining();
+  if (!app.get_subcommands().empty() || left.empty() || left.front().starts_with("-")) return {};
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return fmt::format("preval: there is no command \"{}\"{}\n  hint: commands: {}", left.front(),
+                     preval::did_you_mean(left.front(), names), preval::join(names, ", "));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace preval;
@@ -53,6 +70,10 @@ int main(int argc, char** argv) {
     std::cout.flush();
     return context.exit_code;
   } catch (const CLI::ParseError& error) {
+    if (const std::string word = unknown_command(app); !word.empty()) {
+      std::cerr << word << '\n';
+      return exit_code(ErrorKind::usage);
+    }
     return app.exit(error, std::cout, std::cerr) == 0 ? 0 : exit_code(ErrorKind::usage);
   } catch (const Error& error) {
     std::cout.flush();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/placeholders.h"
 #include "base/text.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
@@ -178,28 +179,10 @@ Checkpoint read_checkpoint(ObjectReader& in) {
 /// locked and the machine may cost money.
 void check_placeholders(const ObjectReader& in, std::string_view key,
                         const std::vector<std::string>& command) {
-  for (const std::string& word : command) {
-    for (std::size_t at = 0; at < word.size(); ++at) {
-      if (word[at] != '{' && word[at] != '}') continue;
-      if (at + 1 < word.size() && word[at + 1] == word[at]) {
-        ++at;  // a doubled brace stands for itself
-        continue;
-      }
-      const std::size_t end = word.find('}', at);
-      if (word[at] == '}' || end == std::string::npos) {
-        in.fail(key, fmt::format("\"{}\" holds a single brace", word),
-                "write {{ or }} for a brace");
-      }
-      const std::string name = word.substr(at + 1, end - at - 1);
-      if (std::find(kPlaceholders.begin(), kPlaceholders.end(), name) == kPlaceholders.end()) {
-        in.fail(
-            key,
-            fmt::format("unknown placeholder {{{}}}{}", name, did_you_mean(name, kPlaceholders)),
-            "known: " + join(kPlaceholders, ", "));
-      }
-      at = end;
-    }
-  }
+  Placeholders known;
+  for (const std::string& name : kPlaceholders) known.emplace_back(name, "");
+  const std::string place = fmt::format("{}: {}", in.where(), in.pointer(key));
+  for (const std::string& word : command) fill_placeholders(word, known, place);
 }
 
 ServerCommand read_server(ObjectReader& in) {

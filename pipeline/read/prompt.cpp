@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/reader.h"
-#include "read/placeholders.h"
+#include "base/placeholders.h"
 
 namespace preval {
 

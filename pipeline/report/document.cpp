@@ -71,7 +71,7 @@ Table arm_facts(const ReportModel& model) {
     table.rows.push_back({{arm.name},
                           {join({arm.checkpoint_name, arm.weights_dtype, arm.revision}, " ")},
                           {fmt::format("{} ({}, {})", arm.backend, arm.kind, arm.read)},
-                          {facts_text(arm.identity)},
+                          {served_text(arm.identity)},
                           {arm.source == "imported" ? "imported"
                            : arm.confirmatory       ? "confirmatory"
                                                     : "exploratory"}});

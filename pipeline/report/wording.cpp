@@ -65,16 +65,24 @@ std::string arm_title(const ReportArm& arm) {
                      arm.read);
 }
 
-std::string facts_text(const std::string& identity) {
+std::string served_text(const std::string& identity) {
   if (identity.empty()) return std::string(kNothing);
-  std::vector<std::string> facts;
-  const Json flat = parse_json(identity, "stored identity").flatten();
-  for (const auto& [path, value] : flat.items()) {
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (text.empty() || value.is_null()) continue;
-    facts.push_back(fmt::format("{} {}", path.substr(path.rfind('/') + 1), text));
+  const Json facts = parse_json(identity, "stored identity");
+  const Json server = facts.value("server", Json::object());
+  std::vector<std::string> parts;
+  const auto add = [&](const Json& from, const char* key) {
+    const auto found = from.find(key);
+    if (found == from.end() || !found->is_string()) return;
+    const auto& text = found->get_ref<const std::string&>();
+    if (!text.empty()) parts.push_back(text);
+  };
+  add(facts, "engine");  // the version command's word says more than the server's own
+  if (parts.empty()) {
+    add(server, "engine");
+    add(server, "version");
   }
-  return join(facts, ", ");
+  add(server, "model");
+  return parts.empty() ? std::string(kNothing) : join(parts, ", ");
 }
 
 std::string arm_state(const ReportArm& arm) {

@@ -35,9 +35,9 @@ std::string subsets_of(std::int64_t n, std::int64_t of);
 std::string list_of(const std::vector<std::string>& names);
 /// "SmolLM2-135M-Instruct on exact, exact read"
 std::string arm_title(const ReportArm& arm);
-/// Who answered, from the stored identity: "engine llama.cpp b6500, n_ctx 2048". Empty facts are
-/// left out.
-std::string facts_text(const std::string& identity);
+/// Who answered, in short, from the stored identity: "vllm, 0.32.0, SmolLM2-135M". All of it is in
+/// the JSON report and in the store.
+std::string served_text(const std::string& identity);
 /// "not run: terms not accepted"
 std::string arm_state(const ReportArm& arm);
 

@@ -276,7 +276,7 @@ class ArmRun {
       return fmt::format("the server ended ({}); its last lines:\n{}", server_->how_it_ended(),
                          server_->last_lines());
     };
-    if (const auto smoke = smoke_reads(list, subsets_); !smoke.empty()) {
+    if (const auto smoke = take_smoke_reads(list, subsets_); !smoke.empty()) {
       StageScope stage(seams_, store_, arm_.id, "smoke");
       const int concurrency = subsets_[smoke.front().subset].group->smoke.concurrency;
       const ReadOutcome outcome = ask(context, *backend_, *transport_, endpoint_, list, smoke,
@@ -289,9 +289,7 @@ class ArmRun {
       stage.done(fmt::format("{} reads, every one usable", outcome.answered));
     }
     StageScope stage(seams_, store_, arm_.id, "reads");
-    list = list_of(configuration_);
-    const std::vector<PendingRead> pending = list.pending;
-    const ReadOutcome outcome = ask(context, *backend_, *transport_, endpoint_, list, pending,
+    const ReadOutcome outcome = ask(context, *backend_, *transport_, endpoint_, list, list.pending,
                                     spec_.concurrency, false, server_ended);
     if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
     ArmResult result;

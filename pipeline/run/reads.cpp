@@ -146,13 +146,14 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
   return list;
 }
 
-std::vector<PendingRead> smoke_reads(const ReadList& list,
-                                     const std::vector<SubsetIndex>& subsets) {
-  std::vector<PendingRead> smoke;
-  for (const PendingRead& read : list.pending) {
-    const auto wanted = static_cast<std::size_t>(subsets[read.subset].group->smoke.records);
-    if (read.position < wanted && read.variant == "none" && read.repeat == 0) smoke.push_back(read);
-  }
+std::vector<PendingRead> take_smoke_reads(ReadList& list, const std::vector<SubsetIndex>& subsets) {
+  const auto rest =
+      std::stable_partition(list.pending.begin(), list.pending.end(), [&](const PendingRead& read) {
+        const auto wanted = static_cast<std::size_t>(subsets[read.subset].group->smoke.records);
+        return read.position >= wanted || read.variant != "none" || read.repeat != 0;
+      });
+  std::vector<PendingRead> smoke(rest, list.pending.end());
+  list.pending.erase(rest, list.pending.end());
   return smoke;
 }
 

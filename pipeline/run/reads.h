@@ -30,8 +30,9 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
                        const std::vector<SubsetIndex>& subsets, int repeats,
                        std::optional<int> limit);
 
-/// The first `records` of each subset, base variant, once: what smoke asks.
-std::vector<PendingRead> smoke_reads(const ReadList& list, const std::vector<SubsetIndex>& subsets);
+/// Takes out of the pending reads what smoke asks: the first `records` of each subset, base
+/// variant, once.
+std::vector<PendingRead> take_smoke_reads(ReadList& list, const std::vector<SubsetIndex>& subsets);
 
 /// Where reads come from and go to.
 struct ReadContext {

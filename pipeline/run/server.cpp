@@ -19,7 +19,7 @@
 #include "backend/errors.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "read/placeholders.h"
+#include "base/placeholders.h"
 #include "run/guardian.h"
 #include "run/listener.h"
 

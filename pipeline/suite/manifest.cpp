@@ -15,9 +15,9 @@ Manifest read_manifest(ObjectReader& in) {
   if (in.has("source_sha256")) manifest.source_sha256 = in.digest("source_sha256");
   manifest.count = in.integer("count", at_least_one);
   manifest.families = in.integer("families", at_least_one);
-  manifest.labels = in.counts("labels");
+  if (in.has("labels")) manifest.labels = in.counts("labels");
   manifest.license = in.text("license");
-  manifest.source = in.text("source");
+  manifest.source = in.text_or("source", "");
   // Published manifests also say how the selection was made; nothing here depends on it.
   in.ignore(
       {"source_sha256", "limit", "converted", "skipped", "dropped_over_length", "manifest_path"});
@@ -25,7 +25,7 @@ Manifest read_manifest(ObjectReader& in) {
   const int labelled =
       std::accumulate(manifest.labels.begin(), manifest.labels.end(), 0,
                       [](int sum, const auto& label) { return sum + label.second; });
-  if (labelled != manifest.count) {
+  if (!manifest.labels.empty() && labelled != manifest.count) {
     in.fail("labels", fmt::format("they add up to {}, count is {}", labelled, manifest.count));
   }
   return manifest;

@@ -14,9 +14,10 @@ namespace preval {
 struct Manifest {
   std::string dataset_sha256;  ///< of the data file
   std::string source_sha256;   ///< of the upstream file; empty: own records
-  std::string license, source;
+  std::string license;
+  std::string source;  ///< empty: not told
   int count = 0, families = 0;
-  std::map<std::string, int> labels;  ///< target → records
+  std::map<std::string, int> labels;  ///< target → records; empty: not told
 };
 
 /// One JSON object: subset name → manifest. Errors (usage) name file and JSON pointer.

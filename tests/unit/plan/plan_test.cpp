@@ -184,9 +184,9 @@ const BadPlan kBadPlans[] = {
     {R"([{"op":"replace","path":"/backends/0/server/command","value":["{port}","{solts}"]}])",
      "/backends/0/server/command: unknown placeholder {solts}: did you mean"},
     {R"([{"op":"replace","path":"/backends/0/server/command","value":["{port}","{x"]}])",
-     "holds a single brace"},
+     "/backends/0/server/command: a single '{' in"},
     {R"([{"op":"replace","path":"/backends/0/server/command","value":["{port}","}"]}])",
-     "holds a single brace"},
+     "/backends/0/server/command: a single '}' in"},
     // references
     {R"([{"op":"replace","path":"/arms/1/id","value":"a"}])",
      "/arms/1/id: \"a\" is already the id of /arms/0"},

@@ -198,7 +198,7 @@ TEST_CASE("Markdown has the same words and tables", "[report]") {
              "the interval contains the majority baseline or lies below it: this is no evidence of "
              "skill.");
   check_says(text,
-             "| a | Model One Q4\\_1 r1 | exact (vllm, exact) | engine test | "
+             "| a | Model One Q4\\_1 r1 | exact (vllm, exact) | test | "
              "confirmatory |");
   check_says(
       text, "| 1 | 2023-11-14T22:13:20Z | 2023-11-14T22:13:20Z | incomplete | 0.1.0 | test host |");

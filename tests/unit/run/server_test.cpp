@@ -334,7 +334,7 @@ TEST_CASE("commands are filled in, and a misspelt placeholder names the known on
     fill_command({"{prot}"}, {{"root", "/r"}, {"port", "1"}});
   });
   CHECK(problem.kind == ErrorKind::usage);
-  CHECK(problem.message == "server command: unknown placeholder {prot}");
+  CHECK(problem.message == "server command: unknown placeholder {prot}: did you mean port?");
   CHECK(problem.hint == "known here: {port}, {root}");
 }
 

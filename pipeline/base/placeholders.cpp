@@ -1,4 +1,4 @@
-#include "read/placeholders.h"
+#include "base/placeholders.h"
 
 #include <fmt/format.h>
 
@@ -23,11 +23,16 @@ std::string_view value_of(std::string_view name, const Placeholders& values,
   const auto found = std::find_if(values.begin(), values.end(),
                                   [&](const auto& entry) { return entry.first == name; });
   if (found != values.end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& entry : values) known.push_back(fmt::format("{{{}}}", entry.first));
-  throw Error(ErrorKind::usage, fmt::format("{}: unknown placeholder {{{}}}", where, name),
-              known.empty() ? std::string("no placeholders are known here")
-                            : "known here: " + join(known, ", "));
+  std::vector<std::string> names, known;
+  for (const auto& entry : values) {
+    names.emplace_back(entry.first);
+    known.push_back(fmt::format("{{{}}}", entry.first));
+  }
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{}: unknown placeholder {{{}}}{}", where, name, did_you_mean(name, names)),
+      known.empty() ? std::string("no placeholders are known here")
+                    : "known here: " + join(known, ", "));
 }
 
 }  // namespace
