@@ -125,7 +125,9 @@ class ExactRead final : public Read<ExactRead> {
       const TokenId label = prompt_.labels[static_cast<std::size_t>(absent - logprobs_.begin())];
       if (sentinel)
         return unusable("logprob_sentinel", fmt::format("label token {}", label), reply);
-      return unusable("missing_label", fmt::format("token {} is not in the vocabulary", label),
+      return unusable("missing_label",
+                      fmt::format("token {} is not among the {} that came, of {} asked for", label,
+                                  top_.size(), n_probs_),
                       reply);
     }
     if (!anchor())

@@ -28,4 +28,22 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
                      clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
+bool is_utc_text(std::string_view text) {
+  constexpr std::string_view form = "0000-00-00T00:00:00Z";
+  if (text.size() != form.size()) return false;
+  for (std::size_t i = 0; i < form.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (form[i] == '0' ? !digit : text[i] != form[i]) return false;
+  }
+  const auto part = [&](std::size_t at, std::size_t length) {
+    unsigned value = 0;
+    for (std::size_t i = at; i < at + length; ++i) value = value * 10 + (text[i] - '0');
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(part(0, 4))),
+                                         std::chrono::month(part(5, 2)),
+                                         std::chrono::day(part(8, 2))};
+  return date.ok() && part(11, 2) < 24 && part(14, 2) < 60 && part(17, 2) < 60;
+}
+
 }  // namespace preval

@@ -3,6 +3,7 @@
 // decide what time it is and never sleep.
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace preval {
 
@@ -42,5 +43,7 @@ class ManualClock final : public Clock {
 
 /// "2026-09-24T12:34:56Z": UTC, whole seconds.
 std::string utc_text(std::chrono::system_clock::time_point time);
+/// Whether a text is one that utc_text() could have written.
+bool is_utc_text(std::string_view text);
 
 }  // namespace preval

@@ -18,18 +18,20 @@ enum class ErrorKind {
   interrupted,  ///< the user stopped the program: exit code 130
 };
 
-/// The one exception of the pipeline. `what()` is the message alone; the hint says what to do.
+/// The one exception of the pipeline. The message says what happened; the hint says what to do.
+/// what() is the message up to its first NUL, should it hold one.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, std::string hint = {})
-      : std::runtime_error(message), kind_(kind), hint_(std::move(hint)) {}
+      : std::runtime_error(message), kind_(kind), message_(message), hint_(std::move(hint)) {}
 
   ErrorKind kind() const { return kind_; }
+  const std::string& message() const { return message_; }
   const std::string& hint() const { return hint_; }
 
  private:
   ErrorKind kind_;
-  std::string hint_;
+  std::string message_, hint_;
 };
 
 }  // namespace preval

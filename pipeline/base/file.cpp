@@ -135,6 +135,19 @@ bool SystemFiles::exists(const fs::path& path) {
   return found;
 }
 
+std::uintmax_t SystemFiles::size(const fs::path& path) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(path, problem);
+  if (problem) fail("look at", path, problem.value());
+  if (!fs::is_regular_file(status)) {
+    throw Error(ErrorKind::io, fmt::format("{} is not a regular file", path.string()),
+                "name a file");
+  }
+  const std::uintmax_t size = fs::file_size(path, problem);
+  if (problem) fail("look at", path, problem.value());
+  return size;
+}
+
 std::string SystemFiles::read(const fs::path& path) {
   const Descriptor file = open_input(path);
   struct stat about {};

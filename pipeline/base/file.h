@@ -1,6 +1,7 @@
 #pragma once
 // The file seam: reading whole files and line files, and writing so that a reader sees the old file
 // or the new one and never half of either.
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,6 +17,8 @@ class Files {
  public:
   virtual ~Files() = default;
   virtual bool exists(const std::filesystem::path& path) = 0;
+  /// Bytes of a regular file. Anything else (a folder, a device, a pipe) is an error.
+  virtual std::uintmax_t size(const std::filesystem::path& path) = 0;
   /// The whole file, byte for byte.
   virtual std::string read(const std::filesystem::path& path) = 0;
   /// Calls `sink` with consecutive blocks of the file (at most 1 MiB each), first to last.
@@ -31,6 +34,7 @@ class Files {
 class SystemFiles final : public Files {
  public:
   bool exists(const std::filesystem::path& path) override;
+  std::uintmax_t size(const std::filesystem::path& path) override;
   std::string read(const std::filesystem::path& path) override;
   void stream(const std::filesystem::path& path,
               const std::function<void(std::string_view)>& sink) override;

@@ -192,6 +192,35 @@ std::string shortest(double value) {
   return plain ? decimal.positional() : decimal.scientific(1);
 }
 
+std::string made_valid(std::string_view text) {
+  std::string valid;
+  for (;;) {
+    const std::optional<std::size_t> bad = invalid_utf8(text);
+    if (!bad) return valid.append(text);
+    valid.append(text.substr(0, *bad)).append("\uFFFD");
+    text.remove_prefix(*bad + 1);
+  }
+}
+
+std::string printable(std::string_view text) {
+  const std::string valid = made_valid(text);
+  std::string clean;
+  for (std::size_t at = 0; at < valid.size();) {
+    const auto byte = static_cast<unsigned char>(valid[at]);
+    const std::size_t length = byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+    const std::string_view character = std::string_view(valid).substr(at, length);
+    at += length;
+    const bool control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F ||
+                         (byte == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
+    // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+    const bool turns = character == "\u200E" || character == "\u200F" ||
+                       (character >= "\u202A" && character <= "\u202E") ||
+                       (character >= "\u2066" && character <= "\u2069");
+    clean.append(control || turns ? std::string_view("\uFFFD") : character);
+  }
+  return clean;
+}
+
 std::optional<double> to_double(std::string_view text) {
   const std::optional<double> value = whole_number<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;

@@ -12,6 +12,14 @@ namespace preval {
 /// overlong forms, nothing above U+10FFFF), or nothing when all of it is valid.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 
+/// Valid UTF-8 from anything: each byte that is none becomes U+FFFD.
+std::string made_valid(std::string_view text);
+
+/// For eyes: valid UTF-8 without control characters other than line feed and tab, and without those
+/// that turn the writing direction. Each becomes U+FFFD, so that nothing a file or a server says
+/// can move a cursor or hide a word.
+std::string printable(std::string_view text);
+
 /// Terminal columns that the text takes: wide characters count two (EastAsianWidth.txt, W and F),
 /// combining and control characters none, a byte that is not UTF-8 one.
 std::size_t display_width(std::string_view utf8);

@@ -20,6 +20,8 @@ bool use_color(const Context& context, int fd) {
       force != nullptr && *force != '\0' && std::string_view(force) != "0") {
     return true;
   }
+  const char* terminal = std::getenv("TERM");
+  if (terminal != nullptr && std::string_view(terminal) == "dumb") return false;
   return isatty(fd) == 1;
 }
 

@@ -1,8 +1,11 @@
 // The program: global options, one line per subcommand, and the place where errors become exit
 // codes.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 
 #include "base/error.h"
@@ -25,12 +28,26 @@ std::string unknown_command(const CLI::App& app) {
                      preval::did_you_mean(left.front(), names), preval::join(names, ", "));
 }
 
+/// The exit code, unless what was printed did not all arrive.
+int written(int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  // The stream only knows that some write failed. One more write tells how.
+  const ssize_t one = write(STDOUT_FILENO, "\n", 1);
+  const int reason = one < 0 ? errno : EIO;
+  if (reason == EPIPE) return code;
+  std::cerr << "preval: standard output could not be written: " << std::strerror(reason) << '\n';
+  return preval::exit_code(preval::ErrorKind::io);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace preval;
   // A reader that goes away (`preval report | head`) is the end of the output, not of the program.
   std::signal(SIGPIPE, SIG_IGN);
+  // A file size limit is a failed write like a full disk, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
 
   SystemFiles files;
   SystemClock clock;
@@ -46,7 +63,11 @@ int main(int argc, char** argv) {
   app.fallthrough();
   app.set_version_flag(
       "--version", [] { return version_text(); }, "Versions of tool and libraries");
-  app.add_option("--db", context.db, "The store")->capture_default_str();
+  app.add_option("--db", context.db, "The store")
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        return name.empty() ? std::string("a file name is needed") : std::string();
+      });
   app.add_option("--color", context.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
@@ -67,18 +88,17 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
-    std::cout.flush();
-    return context.exit_code;
+    return written(context.exit_code);
   } catch (const CLI::ParseError& error) {
     if (const std::string word = unknown_command(app); !word.empty()) {
       std::cerr << word << '\n';
       return exit_code(ErrorKind::usage);
     }
-    return app.exit(error, std::cout, std::cerr) == 0 ? 0 : exit_code(ErrorKind::usage);
+    return app.exit(error, std::cout, std::cerr) == 0 ? written(0) : exit_code(ErrorKind::usage);
   } catch (const Error& error) {
     std::cout.flush();
-    std::cerr << "preval: " << error.what() << '\n';
-    if (!error.hint().empty()) std::cerr << "  hint: " << error.hint() << '\n';
+    std::cerr << "preval: " << preval::printable(error.message()) << '\n';
+    if (!error.hint().empty()) std::cerr << "  hint: " << preval::printable(error.hint()) << '\n';
     return exit_code(error.kind());
   } catch (const std::exception& error) {
     std::cerr << "preval: internal error: " << error.what() << '\n';

@@ -31,9 +31,31 @@ ReportFormat format_of(const ReportCommand& options) {
   if (options.json) return ReportFormat::json;
   if (!options.format.empty()) return kFormats.at(options.format);
   const std::filesystem::path named = options.check.empty() ? options.output : options.check;
-  const auto by_ending =
-      kFormats.find(named.extension().string().substr(named.extension().empty() ? 0 : 1));
-  return by_ending == kFormats.end() ? ReportFormat::table : by_ending->second;
+  const std::string ending = named.extension().string();
+  if (named.empty() || ending.empty() || ending == ".txt") return ReportFormat::table;
+  const auto by_ending = kFormats.find(ending.substr(1));
+  if (by_ending != kFormats.end()) return by_ending->second;
+  throw Error(ErrorKind::usage, fmt::format("no report format for the ending {}", ending),
+              "endings: .md, .json, .txt (table); or say --format");
+}
+
+/// A report must not take the place of what it is about.
+void check_output(const Context& context, const std::filesystem::path& output) {
+  for (const char* part : {"", "-wal", "-shm", ".lock"}) {
+    std::error_code unknown;
+    const std::filesystem::path guarded = context.db.string() + part;
+    if (guarded == output || std::filesystem::equivalent(guarded, output, unknown)) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} is the store: a report cannot be written over it", output.string()),
+          "name another file with -o");
+    }
+  }
+  const std::string name = output.filename().string();
+  if (name.ends_with(".lock.json") || name.ends_with(".deviations.jsonl")) {
+    throw Error(ErrorKind::usage, fmt::format("{} belongs to a plan", output.string()),
+                "name another file with -o");
+  }
 }
 
 int terminal_width() {
@@ -55,6 +77,12 @@ void check(Context& context, const std::string& file, const std::string& report)
       context.err << fmt::format("{} says what {} says\n", file, context.db.string());
     return;
   }
+  std::string line_feeds_only = copy;
+  std::erase(line_feeds_only, '\r');
+  if (line_feeds_only == report) {
+    throw Error(ErrorKind::drift, fmt::format("{} differs from the report: only line ends", file),
+                fmt::format("preval report -o {} writes it anew", file));
+  }
   std::string_view left_copy = copy, left_report = report;
   for (std::size_t number = 1;; ++number) {
     const bool copy_ended = left_copy.empty(), report_ended = left_report.empty();
@@ -75,8 +103,9 @@ void check(Context& context, const std::string& file, const std::string& report)
 }
 
 void report(Context& context, const ReportCommand& options) {
-  Db db = open_store(context.db, Db::Mode::read_only);
+  if (!options.output.empty()) check_output(context, options.output);
   const ReportFormat format = format_of(options);
+  Db db = open_store(context.db, Db::Mode::read_only);
   const bool to_terminal = options.output.empty() && options.check.empty();
   RenderOptions look;
   look.width = to_terminal ? terminal_width() : kWidth;

@@ -174,7 +174,14 @@ void run_study(Context& context, const StudyOptions& given,
       std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),
                   [](const BackendSpec& backend) { return backend.kind == "simulated"; });
 
-  std::filesystem::create_directories(options.logs);
+  std::error_code refused;
+  std::filesystem::create_directories(options.logs, refused);
+  if (refused) {
+    throw Error(
+        ErrorKind::io,
+        fmt::format("cannot make the folder {}: {}", options.logs.string(), refused.message()),
+        "name another one with --logs");
+  }
   const StoreLock lock(context.db);
   const SignalInterrupt interrupt;
   ProgressPrinter::Look look;

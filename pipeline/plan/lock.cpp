@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -101,8 +103,9 @@ Lock parse_lock(std::string_view text, const std::string& where) {
     throw Error(ErrorKind::usage, fmt::format("{}: lock format {} is not known", where, format),
                 fmt::format("this preval reads lock format {}", kLockFormat));
   }
+  std::string name;
   in.object("plan", [&](ObjectReader& plan) {
-    plan.text("name");
+    name = plan.text("name");
     lock.plan_sha256 = plan.digest("sha256");
   });
   in.object("files", [&](ObjectReader& named) {
@@ -122,14 +125,29 @@ Lock parse_lock(std::string_view text, const std::string& where) {
                 std::string(kLockHint));
   }
   const Plan plan = parse_plan(lock.plan, where + ", /plan_json");
-  for (const NamedFile& file : named_files(plan)) {
-    const auto named = lock.files.find(file.path.generic_string());
-    const std::string listed = named == lock.files.end() ? "nothing" : named->second;
-    if (listed == file.sha256) continue;
-    throw Error(ErrorKind::drift,
-                fmt::format("{}: the lock was edited: /files says {} for {}, the plan says {}",
-                            where, listed, file.path.generic_string(), file.sha256),
+  const auto edited = [&](const std::string& what) {
+    throw Error(ErrorKind::drift, fmt::format("{}: the lock was edited: {}", where, what),
                 std::string(kLockHint));
+  };
+  if (name != plan.name) {
+    edited(fmt::format("/plan/name says {}, /plan_json has {}", name, plan.name));
+  }
+  if (!is_utc_text(lock.locked_at)) {
+    edited(fmt::format("/locked_at is no UTC time: {}", lock.locked_at));
+  }
+  const std::vector<NamedFile> named = named_files(plan);
+  for (const auto& [path, sha256] : lock.files) {
+    const bool known = std::any_of(named.begin(), named.end(), [&](const NamedFile& file) {
+      return file.path.generic_string() == path;
+    });
+    if (!known) edited(fmt::format("/files names {}, the plan does not", path));
+  }
+  for (const NamedFile& file : named) {
+    const auto entry = lock.files.find(file.path.generic_string());
+    const std::string listed = entry == lock.files.end() ? "nothing" : entry->second;
+    if (listed == file.sha256) continue;
+    edited(fmt::format("/files says {} for {}, the plan says {}", listed,
+                       file.path.generic_string(), file.sha256));
   }
   return lock;
 }

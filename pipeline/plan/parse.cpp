@@ -238,6 +238,10 @@ void check_backend(const ObjectReader& in, const BackendSpec& backend) {
   }
   const bool http = backend.url.starts_with("http://") || backend.url.starts_with("https://");
   if (!backend.url.empty() && !http) in.fail("url", "must begin with http:// or https://");
+  const std::string host = backend.url.substr(0, backend.url.find('/', backend.url.find("//") + 2));
+  if (host.find('@') != std::string::npos) {
+    in.fail("url", "holds a user name or password", "name the key's variable with \"key_env\"");
+  }
 }
 
 BackendSpec read_backend(ObjectReader& in) {
@@ -254,9 +258,9 @@ BackendSpec read_backend(ObjectReader& in) {
   backend.model = in.text_or("model", "");
   backend.kv_cache = in.text_or("kv_cache", "");
   backend.context = in.integer_or("context", backend.context, at_least_one);
-  backend.slots = in.integer_or("slots", backend.slots, at_least_one);
+  backend.slots = in.integer_or("slots", backend.slots, Range{1, 4096});
   backend.threads = in.integer_or("threads", backend.threads, not_negative);
-  backend.concurrency = in.integer_or("concurrency", backend.concurrency, at_least_one);
+  backend.concurrency = in.integer_or("concurrency", backend.concurrency, Range{1, 4096});
   in.object_if("timeouts", [&](ObjectReader& limits) { backend.timeouts = read_timeouts(limits); });
   backend.attempts = in.integer_or("attempts", backend.attempts, at_least_one);
   backend.breaker = in.integer_or("breaker", backend.breaker, at_least_one);
@@ -283,12 +287,13 @@ Arm read_arm(ObjectReader& in) {
 }
 
 CalibrationSpec read_calibration(ObjectReader& in) {
+  constexpr Range bins{1, 10000};
   CalibrationSpec calibration;
-  calibration.suite_bins = in.integer_or("suite_bins", calibration.suite_bins, at_least_one);
-  calibration.task_bins = in.integer_or("task_bins", calibration.task_bins, at_least_one);
+  calibration.suite_bins = in.integer_or("suite_bins", calibration.suite_bins, bins);
+  calibration.task_bins = in.integer_or("task_bins", calibration.task_bins, bins);
   calibration.split_seed =
       in.integer_or<std::uint64_t>("split_seed", calibration.split_seed, not_negative);
-  calibration.splits = in.integer_or("splits", calibration.splits, at_least_one);
+  calibration.splits = in.integer_or("splits", calibration.splits, bins);
   calibration.labels = in.integer_or("labels", calibration.labels, at_least_one);
   return calibration;
 }
@@ -315,7 +320,7 @@ Plan parse_plan(const Json& json, const std::string& where) {
              [&](auto& item) { plan.checkpoints.push_back(read_checkpoint(item)); });
   in.objects("backends", 1, [&](auto& item) { plan.backends.push_back(read_backend(item)); });
   in.objects("arms", 1, [&](auto& item) { plan.arms.push_back(read_arm(item)); });
-  plan.repeats = in.integer_or("repeats", plan.repeats, at_least_one);
+  plan.repeats = in.integer_or("repeats", plan.repeats, Range{1, 1000});
   in.object_if("calibration", [&](auto& item) { plan.calibration = read_calibration(item); });
   plan.margins = in.numbers_or("margins", any_positive, kMetrics);
   in.object_if("budget", [&](auto& item) {

@@ -296,8 +296,11 @@ Section completeness_section(const ReportModel& model) {
                           {grouped(std::max<std::int64_t>(
                               totals.registered - totals.answered - totals.failed, 0))}});
   }
-  if (!table.rows.empty()) section.blocks.push_back(std::move(table));
+  // Without scores the counts are not known here, which is not the same as 0.
+  if (!table.rows.empty() && model.scored) section.blocks.push_back(std::move(table));
   std::vector<std::string> lines = absent_things(model);
+  if (!model.scored && !model.arms.empty())
+    lines.emplace_back("answers are counted by preval score, which has not run yet");
   for (const ReportRun& run : model.runs) {
     if (run.record_limit) {
       lines.push_back(fmt::format("run {} asked only the first {} of each subset (--limit)", run.id,

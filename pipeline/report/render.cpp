@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "base/text.h"
 #include "report/rendering.h"
 
 namespace preval {
@@ -37,7 +38,7 @@ std::string render(const ReportModel& model, ReportFormat format, const RenderOp
     case ReportFormat::table:
       return render_terminal(build_document(model), options);
     case ReportFormat::markdown:
-      return render_markdown(build_document(model));
+      return printable(render_markdown(build_document(model)));
     case ReportFormat::json:
       return render_json(model);
   }

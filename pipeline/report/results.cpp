@@ -248,7 +248,7 @@ Table agreement_by_subset(const ReportGroup& group) {
     const std::string title = each.arm_a + " and " + each.arm_b;
     if (title != pair) {
       pair = title;
-      table.columns.push_back({title, true});
+      table.columns.push_back({title, true, each.same_checkpoint ? 1 : 2});
       for (auto& row : table.rows) row.push_back({std::string(kNothing)});
     }
     if (each.scope_kind != "subset") continue;

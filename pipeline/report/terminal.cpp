@@ -57,6 +57,7 @@ class Terminal {
   void add(const Table& table) {
     if (after_table_) line("");
     std::vector<int> widths = natural_widths(table);
+    fold_titles(table, widths);
     const std::vector<std::size_t> shown = columns_that_fit(table, widths);
     widen_bars(table, shown, widths);
     shrink(table, shown, widths);
@@ -68,7 +69,20 @@ class Terminal {
         rule(shown, widths);
       put_row(table, table.rows[i], shown, widths, "");
     }
+    say_what_is_left_out(table, shown);
     after_table_ = true;
+  }
+
+  /// A bar is a picture of a number that is there; any other column that had to go is named.
+  void say_what_is_left_out(const Table& table, const std::vector<std::size_t>& shown) {
+    std::vector<std::string> absent;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      if (std::find(shown.begin(), shown.end(), c) == shown.end() &&
+          !table.columns[c].title.empty())
+        absent.push_back(table.columns[c].title);
+    }
+    if (absent.empty()) return;
+    wrapped(fmt::format("  left out for want of room: {}", join(absent, "; ")), 2, "2");
   }
 
   /// What the texts need, and bars at the least.
@@ -82,6 +96,24 @@ class Terminal {
       widths.push_back(width);
     }
     return widths;
+  }
+
+  /// Where all titles on one line would be too wide, they are folded between words.
+  void fold_titles(const Table& table, std::vector<int>& widths) const {
+    std::vector<std::size_t> all;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) all.push_back(c);
+    while (total_of(all, widths) > width_) {
+      std::optional<std::size_t> widest;
+      for (const std::size_t c : all) {
+        int least = longest_word(table.columns[c].title);
+        for (const auto& row : table.rows)
+          least = std::max(least, row[c].bar ? kLeastBarColumns : width_of(row[c].text));
+        if (!table.columns[c].right || widths[c] <= least) continue;
+        if (!widest || widths[c] > widths[*widest]) widest = c;
+      }
+      if (!widest) return;
+      --widths[*widest];
+    }
   }
 
   static int total_of(const std::vector<std::size_t>& shown, const std::vector<int>& widths) {
@@ -183,7 +215,9 @@ class Terminal {
   }
 
   /// Lines of at most `width` columns, broken at spaces, inside a word where it is longer.
-  static std::vector<std::string> folded(std::string_view text, int width) {
+  static std::vector<std::string> folded(std::string_view raw, int width) {
+    const std::string clean = printable(raw);
+    std::string_view text = clean;
     std::vector<std::string> lines(1);
     int used = 0;
     const auto fresh = [&] {

@@ -31,8 +31,17 @@ std::optional<StoredConfiguration> stored_configuration(Store& store, const std:
       "WHERE a.name = ? AND c.current = 1");
   query.bind(1, arm);
   if (!query.step()) return std::nullopt;
-  return StoredConfiguration{query.integer(0), parse_json(query.text(1), "configuration.settings"),
-                             parse_json(query.text(2), "configuration.identity")};
+  const auto stored = [&](int column, const char* what) {
+    try {
+      return parse_json(query.text(column), what);
+    } catch (const Error& error) {
+      throw Error(ErrorKind::drift,
+                  fmt::format("{}: {}", store.db().path().string(), error.message()),
+                  "no run writes this; restore a copy of the store");
+    }
+  };
+  return StoredConfiguration{query.integer(0), stored(1, "configuration.settings"),
+                             stored(2, "configuration.identity")};
 }
 
 class ArmRun {
@@ -174,6 +183,14 @@ class ArmRun {
             {"threads", std::to_string(spec_.threads > 0 ? spec_.threads : cores)}};
   }
 
+  /// A log of its own for every boot: nothing that another run may still write is touched.
+  std::filesystem::path fresh_log() const {
+    for (int number = 1;; ++number) {
+      auto path = options_.logs / fmt::format("{}.boot-{}.log", arm_.id, number);
+      if (!seams_.files.exists(path)) return path;
+    }
+  }
+
   void boot() {
     transport_ = seams_.transport();
     endpoint_.timeouts = spec_.timeouts;
@@ -196,15 +213,15 @@ class ArmRun {
     for (int attempt = 1;; ++attempt) {
       const int port = free_port();
       endpoint_.base_url = fmt::format("http://127.0.0.1:{}", port);
-      server_ =
-          std::make_unique<Server>(fill_command(spec_.server->command, placeholders(port)),
-                                   options_.logs / fmt::format("{}.boot-{}.log", arm_.id, attempt));
+      server_ = std::make_unique<Server>(fill_command(spec_.server->command, placeholders(port)),
+                                         fresh_log());
       try {
         const double seconds =
             wait_until_ready(*server_, *transport_, endpoint_, backend_->health(), seams_.clock,
                              std::chrono::duration<double>(arm_.boot_limit_s),
                              [&] { return seams_.interrupt.level() > 0; });
-        stage.done(fmt::format("READY after {:.1f} s, {}, log {}", seconds, engine_version_,
+        stage.done(fmt::format("READY after {:.1f} s{}{}, log {}", seconds,
+                               engine_version_.empty() ? "" : ", ", engine_version_,
                                server_->log().string()));
         return;
       } catch (const Error& error) {
@@ -221,10 +238,18 @@ class ArmRun {
     }
   }
 
+  template <class Result>
+  std::variant<Result, Failure> ask_one_by_one(Dialogue<Result>& dialogue) {
+    Exchanges exchanges(*transport_, endpoint_, seams_.clock, spec_.attempts,
+                        [this] { return seams_.interrupt.level(); });
+    auto outcome = converse(dialogue, exchanges);
+    return outcome;
+  }
+
   void identify() {
     Json identity = Json::object();
     identity["engine"] = engine_version_;
-    auto answer = converse(*backend_->identify(), *transport_, endpoint_);
+    auto answer = ask_one_by_one(*backend_->identify());
     if (auto* failure = std::get_if<Failure>(&answer)) throw_failure("identity", *failure);
     identity["server"] = std::get<Identity>(answer).facts;
     configuration_ = store_.put_configuration(arm_.id, settings_, identity);
@@ -247,7 +272,7 @@ class ArmRun {
     const Prompt prompt =
         render_prompt(wording_, records.front(), "none", plan_.effective.prompt.state_ascii);
     const Item item{&records.front(), &prompt, "none", 0};
-    auto answer = converse(*backend_->preflight(item), *transport_, endpoint_);
+    auto answer = ask_one_by_one(*backend_->preflight(item));
     if (auto* failure = std::get_if<Failure>(&answer)) throw_failure("preflight", *failure);
     const auto& findings = std::get<std::vector<Finding>>(answer);
     for (const Finding& finding : findings) store_.finding(arm_.id, finding);
@@ -273,8 +298,8 @@ class ArmRun {
                               subsets_, arm_,   spec_,           configuration_};
     const auto server_ended = [&]() -> std::optional<std::string> {
       if (!server_ || server_->running()) return std::nullopt;
-      return fmt::format("the server ended ({}); its last lines:\n{}", server_->how_it_ended(),
-                         server_->last_lines());
+      return fmt::format("the server ended ({}){}", server_->how_it_ended(),
+                         server_->parting_words());
     };
     if (const auto smoke = take_smoke_reads(list, subsets_); !smoke.empty()) {
       StageScope stage(seams_, store_, arm_.id, "smoke");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -102,7 +103,7 @@ class Run {
     result_.missing_reads += result.missing_reads;
     switch (result.status) {
       case ArmResult::Status::done:
-        if (!arm.fallback_group.empty()) serving_.emplace(arm.fallback_group, arm.id);
+        if (!arm.fallback_group.empty()) serve_for_group(arm);
         break;
       case ArmResult::Status::not_run:
         break;
@@ -114,6 +115,7 @@ class Run {
           result_.drift.push_back(result.reason);
         } else if (arm.confirmatory) {
           result_.unserved_arms.push_back(arm.id);
+          missing_of_[arm.id] = result.missing_reads;
         } else {
           // An exploratory arm that did not boot is a recorded outcome, no missing work.
           result_.missing_reads -= result.missing_reads;
@@ -122,13 +124,24 @@ class Run {
     }
   }
 
+  /// Those of the group that did not serve before were only tried: nothing of theirs is missing.
+  void serve_for_group(const Arm& arm) {
+    serving_.emplace(arm.fallback_group, arm.id);
+    std::erase_if(result_.unserved_arms, [&](const std::string& id) {
+      if (plan_.effective.arm(id).fallback_group != arm.fallback_group) return false;
+      result_.missing_reads -= missing_of_[id];
+      return true;
+    });
+  }
+
   const RunSeams& seams_;
   Store& store_;
   const OpenPlan& plan_;
   const RunOptions& options_;
   PromptFile wording_;
   std::vector<SubsetIndex> subsets_;
-  std::map<std::string, std::string> serving_;  // fallback group → arm
+  std::map<std::string, std::string> serving_;      // fallback group → arm
+  std::map<std::string, std::int64_t> missing_of_;  // reads of arms that did not serve
   RunResult result_;
 };
 
@@ -175,10 +188,12 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
   const Plan& effective = plan.effective;
   std::vector<ArmPlan> arms;
   std::int64_t registered = 0;
+  std::string names;  // of the subsets that are there and selected, as a JSON array
   verify_data(
       files, plan, options.data, [](const std::string&) {},
       [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
         if (!selected(options.subsets, subset.id)) return;
+        names += (names.empty() ? "" : ",") + Json(subset.id).dump();
         auto count = static_cast<std::int64_t>(records.size());
         if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
         registered += count * effective.repeats *
@@ -186,16 +201,20 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
       });
   for (const Arm& arm : effective.arms) {
     if (!selected(options.arms, arm.id)) continue;
-    ArmPlan each{arm.id, not_run_reason(effective, arm, options), arm.confirmatory, registered, 0};
+    ArmPlan each{arm.id, not_run_reason(effective, arm, options),
+                 arm.confirmatory && !options.exploratory, registered, 0};
     if (store != nullptr) {
       const std::string settings = answer_settings(effective, arm).dump();
       Stmt count(
           *store,
           "SELECT count(*) FROM prediction p JOIN configuration c ON c.id = p.configuration_id "
           "JOIN arm a ON a.id = c.arm_id JOIN prompt q ON q.id = p.prompt_id JOIN record r ON "
-          "r.id = q.record_id WHERE a.name = ? AND c.current = 1 AND c.settings = ? AND "
-          "q.current = 1 AND r.current = 1 AND p.exploratory = ?");
+          "r.id = q.record_id JOIN subset s ON s.id = r.subset_id WHERE a.name = ? AND "
+          "c.current = 1 AND c.settings = ? AND q.current = 1 AND r.current = 1 AND "
+          "p.exploratory = ? AND r.position < ? AND s.name IN (SELECT value FROM json_each(?))");
       count.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
+      count.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
+      count.bind(5, "[" + names + "]");
       count.step();
       each.stored = std::min(count.integer(0), registered);
     }

@@ -91,6 +91,6 @@ void ProgressPrinter::subset_done(const Progress& progress, std::int64_t subset_
       fmt::format("{:<20} {:<22} {}/{}", progress.arm, progress.subset, subset_done, subset_total));
 }
 
-void ProgressPrinter::notice(std::string_view text) { line(std::string(text)); }
+void ProgressPrinter::notice(std::string_view text) { line(printable(text)); }
 
 }  // namespace preval

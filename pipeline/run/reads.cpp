@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -15,8 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr milliseconds kFirstWait{500};
-constexpr milliseconds kLongestWait{30'000};
 constexpr std::size_t kLatencyWindow = 101;
 
 double seconds_since(Clock& clock, nanoseconds start) {
@@ -164,7 +163,7 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
   ReadOutcome outcome;
   SubsetTexts texts(context.seams.files, context.subsets);
   Tally tally(context, list);
-  Backoff backoff(kFirstWait, kLongestWait, 1);
+  Backoff backoff(1);
   std::size_t upcoming = 0;
 
   ScheduleHooks hooks;
@@ -204,7 +203,15 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     }
     tally.gave_up(pending[job.position].subset);
   };
-  hooks.stop = [&] { return context.seams.interrupt.level(); };
+  bool told = false;
+  hooks.stop = [&] {
+    const int level = context.seams.interrupt.level();
+    if (level > 0 && !std::exchange(told, true)) {
+      context.seams.events.notice(
+          "finishing what is in flight; Ctrl-C once more stops at once. Both can be resumed");
+    }
+    return level;
+  };
   hooks.idle = [&] { context.store.flush_if_due(); };
   hooks.server_ended = server_ended;
 

@@ -15,6 +15,9 @@ namespace preval {
 /// [0, min(cap, base * 2^(n-1))], but never less than what the server asked for.
 class Backoff {
  public:
+  /// That of all requests: half a second, doubled up to half a minute.
+  explicit Backoff(std::uint64_t seed)
+      : Backoff(std::chrono::milliseconds(500), std::chrono::seconds(30), seed) {}
   Backoff(std::chrono::milliseconds base, std::chrono::milliseconds cap, std::uint64_t seed)
       : base_(base), cap_(cap), random_(seed) {}
 

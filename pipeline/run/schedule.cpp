@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <list>
 
+#include "base/error.h"
+
 namespace preval {
 
 using std::chrono::milliseconds;
@@ -183,6 +185,43 @@ ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const End
                          Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
                          const ScheduleHooks& hooks) {
   return Schedule(backend, transport, endpoint, clock, backoff, limits, hooks).run();
+}
+
+Exchanges::Exchanges(Transport& transport, const Endpoint& endpoint, Clock& clock, int attempts,
+                     std::function<int()> stop)
+    : transport_(transport),
+      endpoint_(endpoint),
+      clock_(clock),
+      attempts_(attempts),
+      stop_(std::move(stop)),
+      backoff_(1) {}
+
+HttpReply Exchanges::operator()(const HttpRequest& request) {
+  for (int attempt = 1;; ++attempt) {
+    HttpReply reply = once(request);
+    const auto failure = transport_failure(reply);
+    if (!failure || !failure->retry || attempt >= attempts_) return reply;
+    const nanoseconds due = clock_.monotonic() + backoff_.delay(attempt, reply, clock_);
+    while (clock_.monotonic() < due) {
+      check_stop();
+      clock_.sleep(std::clamp<nanoseconds>(due - clock_.monotonic(), milliseconds(1), kWait));
+    }
+  }
+}
+
+HttpReply Exchanges::once(const HttpRequest& request) {
+  // Shared, because a transport that is left in the middle still holds the callback.
+  const auto result = std::make_shared<std::optional<HttpReply>>();
+  transport_.start(endpoint_, request, [result](HttpReply reply) { *result = std::move(reply); });
+  while (!*result) {
+    check_stop();
+    transport_.wait(kWait);
+  }
+  return **std::move(result);
+}
+
+void Exchanges::check_stop() const {
+  if (stop_() > 0) throw Error(ErrorKind::interrupted, "stopped by the user");
 }
 
 }  // namespace preval

@@ -53,13 +53,33 @@ ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const End
                          Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
                          const ScheduleHooks& hooks);
 
-/// Walks one dialogue to its end, waiting for each exchange: for identify and preflight.
+/// One exchange after the other, for identify and preflight. A reply that is worth asking again by
+/// the retry table is asked again, after the same pauses as reads. Throws interrupted as soon as
+/// `stop` says so: nothing of this is worth finishing.
+class Exchanges {
+ public:
+  Exchanges(Transport& transport, const Endpoint& endpoint, Clock& clock, int attempts,
+            std::function<int()> stop);
+  HttpReply operator()(const HttpRequest& request);
+
+ private:
+  HttpReply once(const HttpRequest& request);
+  void check_stop() const;
+
+  Transport& transport_;
+  const Endpoint& endpoint_;
+  Clock& clock_;
+  int attempts_;
+  std::function<int()> stop_;
+  Backoff backoff_;
+};
+
+/// Walks one dialogue to its end.
 template <class Result>
-std::variant<Result, Failure> converse(Dialogue<Result>& dialogue, Transport& transport,
-                                       const Endpoint& endpoint) {
+std::variant<Result, Failure> converse(Dialogue<Result>& dialogue, Exchanges& exchanges) {
   Step<Result> step = dialogue.begin();
   while (auto* request = std::get_if<HttpRequest>(&step)) {
-    step = dialogue.reply(exchange(transport, endpoint, std::move(*request)));
+    step = dialogue.reply(exchanges(*request));
   }
   if (auto* result = std::get_if<Result>(&step)) return std::move(*result);
   return std::get<Failure>(std::move(step));

@@ -18,8 +18,8 @@
 
 #include "backend/errors.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "base/placeholders.h"
+#include "base/text.h"
 #include "run/guardian.h"
 #include "run/listener.h"
 
@@ -187,6 +187,7 @@ std::string first_line_of(const std::vector<std::string>& command) {
   }
   std::string line = text.substr(0, text.find('\n'));
   if (!line.empty() && line.back() == '\r') line.pop_back();
+  line = printable(line);
   if (line.empty()) throw Error(ErrorKind::backend, fmt::format("{} prints nothing", called));
   return line;
 }
@@ -278,7 +279,12 @@ std::string Server::last_lines(int count) const {
   for (int line = 0; line < count && start != std::string::npos && start > 0; ++line) {
     start = text.rfind('\n', start - 1);
   }
-  return start == std::string::npos ? text : text.substr(start == 0 ? 0 : start + 1);
+  return printable(start == std::string::npos || start == 0 ? text : text.substr(start + 1));
+}
+
+std::string Server::parting_words() const {
+  const std::string lines = last_lines();
+  return lines.empty() ? "; it wrote nothing" : "; its last lines:\n" + lines;
 }
 
 double wait_until_ready(Server& server, Transport& transport, const Endpoint& endpoint,
@@ -294,8 +300,8 @@ double wait_until_ready(Server& server, Transport& transport, const Endpoint& en
     if (interrupted()) throw Error(ErrorKind::interrupted, "stopped while the server was starting");
     if (!server.running()) {
       throw Error(ErrorKind::backend,
-                  fmt::format("the server ended before it was ready ({}); its last lines:\n{}",
-                              server.how_it_ended(), server.last_lines()),
+                  fmt::format("the server ended before it was ready ({}){}", server.how_it_ended(),
+                              server.parting_words()),
                   log_hint);
     }
     const HttpReply reply = exchange(transport, impatient, health);
@@ -311,11 +317,11 @@ double wait_until_ready(Server& server, Transport& transport, const Endpoint& en
     if (answered && server.running()) return elapsed().count();
     if (elapsed() >= limit) {
       const auto failure = transport_failure(reply);
-      throw Error(ErrorKind::backend,
-                  fmt::format("the server is not ready after {} ({}); its last lines:\n{}",
-                              human_duration(elapsed().count()),
-                              failure ? failure->message : "it ended", server.last_lines()),
-                  log_hint);
+      throw Error(
+          ErrorKind::backend,
+          fmt::format("the server is not ready after {} ({}){}", human_duration(elapsed().count()),
+                      failure ? failure->message : "it ended", server.parting_words()),
+          log_hint);
     }
     clock.sleep(pause);
     pause = std::min(kLongestPoll, pause + pause / 4);

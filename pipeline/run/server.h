@@ -42,6 +42,8 @@ class Server {
   int group() const { return group_; }
   /// The last lines of the log, for messages.
   std::string last_lines(int count = 8) const;
+  /// "; its last lines: …", or that there are none.
+  std::string parting_words() const;
   const std::filesystem::path& log() const { return log_; }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <stdexcept>
@@ -12,6 +13,8 @@
 namespace preval {
 
 namespace {
+
+constexpr double kSameNumber = 1e-9;  // computed twice, by sums in another order
 
 ScoringProfile profile_of(const std::string& text) {
   for (const ScoringProfile each :
@@ -79,6 +82,7 @@ class CellReader {
     read_probabilities(row.integer(0), record, labels);
     if (target < 0 || static_cast<std::size_t>(target) >= labels)
       torn(record, "its target is no option");
+    check_answer(record, predicted, row.integer(6) == 1, row.real_or_null(7));
     cell_.reads.add(probabilities_, static_cast<std::size_t>(target));
     cell_.records.push_back(row.integer(1));
     cell_.predicted.push_back(predicted);
@@ -103,9 +107,39 @@ class CellReader {
     return set_sizes_[set] = size;
   }
 
+  /// What follows from the log-probabilities is computed again, so that an answer that somebody
+  /// changed by hand does not fit together any more. Values of other origin (native, imported) have
+  /// no log-probabilities.
+  void check_answer(const std::string& record, int predicted, bool tied,
+                    const std::optional<double>& mass) const {
+    if (logprobs_.empty()) return;
+    const double best = *std::max_element(logprobs_.begin(), logprobs_.end());
+    double sum = 0, labels = 0;
+    for (const double logprob : logprobs_) {
+      sum += std::exp(logprob - best);
+      labels += std::exp(logprob);
+    }
+    for (std::size_t i = 0; i < logprobs_.size(); ++i) {
+      const double p = std::exp(logprobs_[i] - best) / sum;
+      const auto option = static_cast<std::size_t>(options_[i]);
+      if (std::abs(p - probabilities_[option]) > kSameNumber)
+        torn(record, "a probability is not that of its log-probability");
+    }
+    // Of equal ones the first presented label is the prediction.
+    const auto first = static_cast<std::size_t>(
+        std::max_element(logprobs_.begin(), logprobs_.end()) - logprobs_.begin());
+    if (options_[first] != predicted && !tied)
+      torn(record, "the prediction is not its most probable label");
+    if (mass && std::abs(*mass - labels) > kSameNumber * std::max(1.0, labels))
+      torn(record, "the label mass is not the sum of its labels");
+  }
+
   /// Probabilities in the record's own order of options.
   void read_probabilities(std::int64_t prediction, const std::string& record, std::size_t labels) {
     probabilities_.assign(labels, -1.0);
+    logprobs_.clear();
+    options_.clear();
+    bool all_known = true;
     labels_.bind(1, prediction);
     while (labels_.step()) {
       const std::int64_t option = labels_.integer(0);
@@ -115,8 +149,13 @@ class CellReader {
       if (!(probability >= 0) || !std::isfinite(probability))
         torn(record, "a probability that is none");
       probabilities_[static_cast<std::size_t>(option)] = probability;
+      const std::optional<double> logprob = labels_.real_or_null(2);
+      all_known = all_known && logprob;
+      logprobs_.push_back(logprob.value_or(0));
+      options_.push_back(static_cast<int>(option));
     }
     labels_.reset();
+    if (!all_known) logprobs_.clear();
     for (const double each : probabilities_) {
       if (each < 0) torn(record, "a label too few");
     }
@@ -133,10 +172,14 @@ class CellReader {
   const ScoredArm& arm_;
   const ScoredSubset& subset_;
   int kind_;
-  Stmt labels_{db_, "SELECT option, probability FROM label WHERE prediction_id = ?"};
+  Stmt labels_{db_,
+               "SELECT option, probability, logprob FROM label WHERE prediction_id = "
+               "? ORDER BY position"};
   Stmt count_options_{db_, "SELECT count(*) FROM option WHERE set_id = ?"};
   std::map<std::int64_t, std::size_t> set_sizes_;
   std::vector<double> probabilities_;
+  std::vector<double> logprobs_;  // in the order presented; empty when one is unknown
+  std::vector<int> options_;      // of the same labels
   Cell cell_;
 };
 

@@ -1,6 +1,5 @@
 #include "store/bytes.h"
 
-#include <optional>
 #include <stdexcept>
 
 #include "base/text.h"
@@ -24,16 +23,6 @@ std::string bytes_of_hex(std::string_view hex) {
     bytes[i] = static_cast<char>(digit_value(hex[2 * i]) * 16 + digit_value(hex[2 * i + 1]));
   }
   return bytes;
-}
-
-std::string made_valid(std::string_view text) {
-  std::string valid;
-  for (;;) {
-    const std::optional<std::size_t> bad = invalid_utf8(text);
-    if (!bad) return valid.append(text);
-    valid.append(text.substr(0, *bad)).append("\uFFFD");
-    text.remove_prefix(*bad + 1);
-  }
 }
 
 std::string head_of(std::string_view text, std::size_t limit) {

@@ -8,9 +8,6 @@ namespace preval {
 /// 32 bytes from 64 lower-case hexadecimal digits. Throws std::logic_error for anything else.
 std::string bytes_of_hex(std::string_view hex);
 
-/// Valid UTF-8 from anything: each byte that is none becomes U+FFFD.
-std::string made_valid(std::string_view text);
-
 /// At most the first `limit` bytes as valid UTF-8. A character that the cut goes through is left
 /// out.
 std::string head_of(std::string_view text, std::size_t limit);

@@ -221,6 +221,10 @@ void Store::flush_if_due() {
 
 void Store::flush() {
   if (batch_->size() == 0) return;
+  if (!std::filesystem::exists(db_.path())) {
+    throw Error(ErrorKind::io, fmt::format("{} was removed", db_.path().string()),
+                "what is in it is lost with it: run again");
+  }
   Tx tx(db_);
   write_batch();
   tx.commit();

@@ -46,9 +46,16 @@ bool is_still_at(int fd, const std::filesystem::path& path) {
          open.st_dev == named.st_dev;
 }
 
+/// One lock per store, by whatever name and link it is opened.
+std::filesystem::path lock_file_of(const std::filesystem::path& store) {
+  std::error_code unknown;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(store, unknown);
+  return (unknown ? store : real).string() + ".lock";
+}
+
 }  // namespace
 
-StoreLock::StoreLock(const std::filesystem::path& store) : path_(store.string() + ".lock") {
+StoreLock::StoreLock(const std::filesystem::path& store) : path_(lock_file_of(store)) {
   for (;;) {
     fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/error.h"
 #include "base/sha256.h"
 
@@ -9,6 +12,9 @@ namespace preval {
 namespace {
 
 using Warn = std::function<void(const std::string&)>;
+
+constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 30;  // it is read into memory
+constexpr std::size_t kMostTokenLabels = 26;
 
 /// What the bytes of a data file turned out to hold.
 struct Contents {
@@ -18,17 +24,29 @@ struct Contents {
   int problem_line = 0;
 };
 
+/// Why a record cannot be asked although it is whole, or empty.
+std::string unaskable(const Record& record, const Subset& subset, bool by_token) {
+  const Question& question = record.question;
+  if (question.type != subset.type) {
+    return fmt::format("line {}: record \"{}\" is a {} question, registered is {}", record.line,
+                       record.id, to_text(question.type), to_text(subset.type));
+  }
+  if (by_token && question.alternatives.size() > kMostTokenLabels) {
+    return fmt::format("line {}: record \"{}\" has {} alternatives, reads by token take at most {}",
+                       record.line, record.id, question.alternatives.size(), kMostTokenLabels);
+  }
+  return {};
+}
+
 Contents read_contents(std::string_view bytes, const Subset& subset, const std::string& where,
-                       bool keep, const Warn& warn) {
+                       bool by_token, bool keep, const Warn& warn) {
   Contents contents;
   RecordReader reader(bytes, subset.id, where, warn);
   try {
     while (auto record = reader.next()) {
-      if (record->question.type != subset.type && contents.problem.empty()) {
-        contents.problem =
-            fmt::format("line {}: record \"{}\" is a {} question, registered is {}", record->line,
-                        record->id, to_text(record->question.type), to_text(subset.type));
-        contents.problem_line = record->line;
+      if (contents.problem.empty()) {
+        contents.problem = unaskable(*record, subset, by_token);
+        if (!contents.problem.empty()) contents.problem_line = record->line;
       }
       if (keep) contents.records.push_back(std::move(*record));
     }
@@ -92,7 +110,7 @@ void judge(SubsetCheck& check, std::string_view bytes, const Contents& contents)
 
 /// One subset's check. The records of a file that is what was registered go to `keep`.
 SubsetCheck check_subset(Files& files, const DatasetGroup& group, const Subset& subset,
-                         const std::filesystem::path& folder, const Warn& warn,
+                         const std::filesystem::path& folder, bool by_token, const Warn& warn,
                          std::vector<Record>* keep) {
   SubsetCheck check;
   check.group = group.id;
@@ -101,12 +119,17 @@ SubsetCheck check_subset(Files& files, const DatasetGroup& group, const Subset& 
   check.registered_sha256 = subset.sha256;
   check.registered_records = subset.records;
   check.registered_families = subset.families;
-  if (!files.exists(check.path)) {
-    check.problem = fmt::format("no file {}", check.path.string());
-    return check;
-  }
   std::string bytes;
   try {
+    if (!files.exists(check.path)) {
+      check.problem = fmt::format("no file {}", check.path.string());
+      return check;
+    }
+    if (const auto size = files.size(check.path); size > kLargestFile) {
+      check.status = SubsetStatus::mismatch;
+      check.problem = fmt::format("{} bytes: no data file of this suite is that large", size);
+      return check;
+    }
     bytes = files.read(check.path);
   } catch (const Error& error) {  // unreadable: a finding about this subset, the others go on
     check.status = SubsetStatus::mismatch;
@@ -114,7 +137,8 @@ SubsetCheck check_subset(Files& files, const DatasetGroup& group, const Subset& 
     return check;
   }
   check.found_sha256 = sha256_hex(bytes);
-  Contents contents = read_contents(bytes, subset, check.path.string(), keep != nullptr, warn);
+  Contents contents =
+      read_contents(bytes, subset, check.path.string(), by_token, keep != nullptr, warn);
   check.found_records = contents.count;
   check.found_families = contents.families;
   judge(check, bytes, contents);
@@ -141,12 +165,16 @@ VerifyResult verify_data(Files& files, const OpenPlan& plan,
                          const std::function<void(const DatasetGroup&, const Subset&,
                                                   std::vector<Record>&&)>& on_records) {
   VerifyResult result;
+  const Plan& effective = plan.effective;
+  const bool by_token = std::any_of(
+      effective.arms.begin(), effective.arms.end(),
+      [&](const Arm& arm) { return effective.backend(arm.backend).read != ReadMode::native; });
   for (const DatasetGroup& group : plan.effective.datasets) {
     const std::filesystem::path folder = data ? *data : plan.resolve(group.data);
     for (const Subset& subset : group.subsets) {
       std::vector<Record> records;
-      SubsetCheck check =
-          check_subset(files, group, subset, folder, warn, on_records ? &records : nullptr);
+      SubsetCheck check = check_subset(files, group, subset, folder, by_token, warn,
+                                       on_records ? &records : nullptr);
       const SubsetStatus status = check.status;
       result.subsets.push_back(std::move(check));
       switch (status) {

@@ -189,8 +189,10 @@ TEST_CASE("preflight: reads that cannot be trusted") {
   CHECK(problems(server).at(0).find("whole vocabulary: cached_prompt (2 prompt tokens came") == 0);
   server = {};
   server.no_label = true;
-  CHECK(problems(server) ==
-        Problems{"whole vocabulary: missing_label (token 3 is not in the vocabulary)"});
+  CHECK(
+      problems(server) ==
+      Problems{"whole vocabulary: missing_label (token 3 is not among the 4 that came, of 1048576 "
+               "asked for)"});
 }
 
 TEST_CASE("preflight: a server that is away ends it, and one that is something else is a finding") {

@@ -18,6 +18,18 @@ TEST_CASE("time stamps are UTC and whole seconds") {
   CHECK(at(-1ms) == "1969-12-31T23:59:59Z");
 }
 
+TEST_CASE("what is no time stamp is told from what is one") {
+  for (const char* text : {"1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z"})
+    CHECK(is_utc_text(text));
+  for (const char* text :
+       {"", "yesterday", "2024-02-30T00:00:00Z", "2023-02-29T00:00:00Z", "2024-13-01T00:00:00Z",
+        "2024-01-01T24:00:00Z", "2024-01-01T00:60:00Z", "2024-01-01 00:00:00Z",
+        "2024-01-01T00:00:00z", "2024-01-01T00:00:0aZ"}) {
+    INFO(text);
+    CHECK_FALSE(is_utc_text(text));
+  }
+}
+
 TEST_CASE("a manual clock moves only when it sleeps") {
   ManualClock clock;
   CHECK(utc_text(clock.now()) == "2023-11-14T22:13:20Z");

@@ -21,6 +21,24 @@ TEST_CASE("valid UTF-8 of every length passes") {
   }
 }
 
+TEST_CASE("anything becomes valid UTF-8") {
+  CHECK(made_valid("") == "");
+  CHECK(made_valid("gr\u00FC\u00DF") == "gr\u00FC\u00DF");
+  CHECK(made_valid("a\xff"
+                   "b\xc3") == "a\uFFFDb\uFFFD");
+}
+
+TEST_CASE("what people read holds nothing that moves a cursor or hides a word") {
+  CHECK(printable("tab\tand\nlines, gr\u00FC\u00DFe \u2265 \U0001F600") ==
+        "tab\tand\nlines, gr\u00FC\u00DFe \u2265 \U0001F600");
+  CHECK(printable("\x1b[31mred\x07\r") == "\uFFFD[31mred\uFFFD\uFFFD");
+  CHECK(printable(std::string("a\0b", 3)) == "a\uFFFDb");
+  CHECK(printable("\x7f\u0085\u009b") == "\uFFFD\uFFFD\uFFFD");
+  CHECK(printable("a\u202Eb\u2066c\u200F") == "a\uFFFDb\uFFFDc\uFFFD");
+  CHECK(printable("\u2029\u202F\u2065\u206A") == "\u2029\u202F\u2065\u206A");
+  CHECK(printable("bad \xc3") == "bad \uFFFD");
+}
+
 TEST_CASE("the first byte that is not UTF-8 is found") {
   const std::vector<std::pair<std::string, std::size_t>> cases = {
       {"\x80", 0},              // continuation without a lead

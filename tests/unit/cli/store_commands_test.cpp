@@ -216,6 +216,27 @@ TEST_CASE("report prints, writes, and checks a copy", "[cli]") {
   CHECK(shell.refused({"report", "--check", shell.file("none.md")}).kind() == ErrorKind::usage);
 }
 
+TEST_CASE("a report does not take the place of its store, or of a plan's lock", "[cli]") {
+  Shell shell;
+  const std::string store = shell.study.path().string();
+  for (const std::string& name : {store, store + "-wal", store + ".lock"}) {
+    CHECK(contains(shell.refused({"report", "-o", name}).what(), "cannot be written over it"));
+  }
+  std::filesystem::create_symlink(store, shell.file("alias.md"));
+  CHECK(contains(shell.refused({"report", "-o", shell.file("alias.md")}).what(), "is the store"));
+  CHECK(contains(shell.refused({"report", "-o", shell.file("p.lock.json")}).what(),
+                 "belongs to a plan"));
+  CHECK(contains(shell.refused({"report", "-o", shell.file("r.html")}).what(),
+                 "no report format for the ending .html"));
+  REQUIRE(shell.run({"report", "-o", shell.file("r.md")}) == 0);
+  std::string text = shell.files.read(shell.file("r.md"));
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2)
+    text.insert(at, 1, '\r');
+  shell.files.replace(shell.file("r.md"), text);
+  CHECK(contains(shell.refused({"report", "--check", shell.file("r.md")}).what(),
+                 "differs from the report: only line ends"));
+}
+
 TEST_CASE("help teaches, and unknown formats are refused", "[cli]") {
   Shell shell;
   CHECK_THROWS_AS(shell.run({"report", "--format", "html"}), CLI::ParseError);

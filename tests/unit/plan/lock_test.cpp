@@ -150,6 +150,13 @@ TEST_CASE("an edited lock is drift") {
   check_contains(error_after("\"locked_at\"", "\"lockedat\""), "/lockedat: unknown key");
   check_contains(error_after("\"tool\": \"preval 0.1.0\",", ""), "/tool: required key");
   check_contains(error_after("{", "{{"), "plan.lock.json");
+  check_contains(error_after("\"locked_at\": \"2", "\"locked_at\": \"x"),
+                 "/locked_at is no UTC time");
+  check_contains(
+      error_after("\"files\": {", "\"files\": {\"more.json\": \"" + std::string(kDigest) + "\", "),
+      "/files names more.json, the plan does not");
+  check_contains(error_after("\"plan\": {\n    \"name\": \"", "\"plan\": {\n    \"name\": \"x"),
+                 "/plan/name says x");
 
   Study study;
   study.lock();

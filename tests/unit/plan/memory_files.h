@@ -17,6 +17,7 @@ class MemoryFiles final : public Files {
   bool exists(const std::filesystem::path& path) override {
     return content.contains(path.generic_string());
   }
+  std::uintmax_t size(const std::filesystem::path& path) override { return read(path).size(); }
   std::string read(const std::filesystem::path& path) override {
     const std::string name = path.generic_string();
     if (unreadable.contains(name)) throw Error(ErrorKind::io, name + ": Permission denied");

@@ -55,11 +55,9 @@ class Study {
     for (const std::string subset : {"one", "two"}) {
       const std::string text = records(subset, 4);
       write("data/" + subset + "/all.jsonl", text);
-      manifest[subset] = {{"dataset_sha256", sha256_hex(text)},
-                          {"count", 4},
-                          {"families", 2},
-                          {"labels", {{"True", 2}, {"False", 2}}},
-                          {"license", "CC0 1.0"}, {"source", "test"}};
+      manifest[subset] = {
+          {"dataset_sha256", sha256_hex(text)},    {"count", 4},           {"families", 2},
+          {"labels", {{"True", 2}, {"False", 2}}}, {"license", "CC0 1.0"}, {"source", "test"}};
     }
     write("prereg/manifest.json", manifest.dump());
     plan_ = {{"preval_plan", 1},
@@ -312,6 +310,46 @@ TEST_CASE("of the arms of one fallback group the first that serves is run") {
         "not run: a serves for 26b");
 }
 
+TEST_CASE("arms that only tried before another of their group served are no missing arms") {
+  Study study;
+  study.plan()["backends"][0] = {
+      {"id", "exact"},     {"kind", "llamacpp"},
+      {"read", "exact"},   {"server", {{"command", {"/no/such/server", "{port}"}}}},
+      {"kv_cache", "f16"}, {"context", 64},
+      {"slots", 1}};
+  for (auto& arm : study.plan()["arms"]) arm["fallback_group"] = "26b";
+  study.save();
+  study.lock();
+  RunOptions options;
+  options.logs = study.db_path().parent_path();
+  const RunResult result = study.run(options);
+  CHECK(result.unserved_arms.empty());
+  CHECK(result.missing_reads == 0);
+  CHECK(result.exit_code() == 0);
+  CHECK(study.value("SELECT status FROM arm WHERE name = 'a'") == "failed");
+  CHECK(study.value("SELECT status FROM arm WHERE name = 'b'") == "started");
+}
+
+TEST_CASE("bytes in a server's last words that are no UTF-8 do not reach store or report") {
+  Study study;
+  study.plan()["backends"][0] = {
+      {"id", "exact"},
+      {"kind", "llamacpp"},
+      {"read", "exact"},
+      {"server",
+       {{"command", {"sh", "-c", R"(printf 'load\303\033[31m\n'; exit 1)", "x", "{port}"}}}},
+      {"kv_cache", "f16"},
+      {"context", 64},
+      {"slots", 1}};
+  study.save();
+  study.lock();
+  RunOptions options;
+  options.logs = study.db_path().parent_path();
+  CHECK(study.run(options).exit_code() == 5);
+  const std::string reason = study.value("SELECT reason FROM arm WHERE name = 'a'");
+  CHECK(contains(reason, "its last lines:\nload\uFFFD\uFFFD[31m"));
+}
+
 TEST_CASE(
     "terms that are not accepted are a recorded outcome; so is an exploratory arm that fails") {
   Study study;
@@ -381,4 +419,15 @@ TEST_CASE("a dry run says what is registered, stored and left to ask") {
   const auto after = dry_run(study.files(), study.open(), options, &db);
   CHECK(after[0].stored == 2);
   CHECK(after[1].stored == 0);
+  // What is stored is counted within what was selected.
+  options.subsets = {"two"};
+  CHECK(dry_run(study.files(), study.open(), options, &db)[0].stored == 1);
+  options.limit = 1;
+  const auto narrow = dry_run(study.files(), study.open(), options, &db);
+  CHECK(narrow[0].registered == 1);
+  CHECK(narrow[0].stored == 1);
+  options.exploratory = true;
+  const auto exploratory = dry_run(study.files(), study.open(), options, &db);
+  CHECK_FALSE(exploratory[0].confirmatory);
+  CHECK(exploratory[0].stored == 0);
 }

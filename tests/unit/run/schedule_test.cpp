@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "base/error.h"
 #include "catch.h"
 
 using namespace preval;
@@ -182,6 +183,31 @@ TEST_CASE("asked to stop, it finishes what is in flight; asked twice, it drops i
       50, {}, {4, 4, 8}, [](const Outcome& outcome) { return outcome.answered >= 6 ? 2 : 0; });
   CHECK(twice.end.kind == ScheduleEnd::Kind::interrupted);
   CHECK(twice.answered < 10);
+}
+
+TEST_CASE("one by one: what is worth it is asked again, up to the limit, with pauses") {
+  ManualClock clock;
+  const Endpoint endpoint;
+  const auto outcome = [&](std::deque<long> statuses, int attempts) {
+    ListTransport transport(std::move(statuses));
+    Exchanges exchanges(transport, endpoint, clock, attempts, [] { return 0; });
+    const HttpReply reply = exchanges({"POST", "r", ""});
+    return std::pair(reply.status, transport.reads);
+  };
+  CHECK(outcome({503, 429}, 4) == std::pair(200L, 3));
+  CHECK(outcome({503, 503, 503}, 3) == std::pair(503L, 3));
+  CHECK(outcome({400}, 4) == std::pair(400L, 1));
+}
+
+TEST_CASE("one by one: the user's word stops it, waiting or not") {
+  ManualClock clock;
+  const Endpoint endpoint;
+  ListTransport transport({503, 503});
+  int calls = 0;
+  Exchanges exchanges(transport, endpoint, clock, 4, [&] { return ++calls > 3 ? 1 : 0; });
+  CHECK_THROWS_AS(exchanges({"POST", "r", ""}), Error);
+  Exchanges stopped(transport, endpoint, clock, 4, [] { return 1; });
+  CHECK_THROWS_AS(stopped({"POST", "r", ""}), Error);
 }
 
 TEST_CASE("a server that ends is not asked again, and its words are the reason") {

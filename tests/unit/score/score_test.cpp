@@ -218,10 +218,9 @@ TEST_CASE("reads that returned little are counted", "[score]") {
   const auto prompts = study.add_records("summeval", records);
   const std::int64_t configuration = study.start("a");
   for (std::size_t i = 0; i < 3; ++i) {
-    Answer answer = answer_of({0.5, 0.25, 0.25});
+    Answer answer = answer_of({0.5, 0.25, 0.25}, 0.1 * static_cast<double>(i + 1));
     answer.distribution.labels_returned = static_cast<int>(i) + 1;
     answer.distribution.tied = i == 1;
-    answer.distribution.label_mass = 0.1 * static_cast<double>(i + 1);
     study.answer(configuration, prompts[i], records[i], answer);
   }
   score(study);
@@ -330,6 +329,16 @@ TEST_CASE("answers that no run would have written are drift, not scores", "[scor
       "a label of no option"));
   CHECK(contains(broken("UPDATE record SET target = 7 WHERE id = 2").what(),
                  "its target is no option"));
+  CHECK(contains(
+      broken("UPDATE label SET probability = 0.9 WHERE prediction_id = 2 AND position = 0").what(),
+      "a probability is not that of its log-probability"));
+  CHECK(contains(
+      broken("UPDATE label SET logprob = -0.001 WHERE prediction_id = 2 AND position = 1").what(),
+      "a probability is not that of its log-probability"));
+  CHECK(contains(broken("UPDATE prediction SET predicted = 1 - predicted WHERE id = 2").what(),
+                 "the prediction is not its most probable label"));
+  CHECK(contains(broken("UPDATE prediction SET label_mass = 0.123 WHERE id = 2").what(),
+                 "the label mass is not the sum of its labels"));
   CHECK(contains(broken("UPDATE subset SET registered_records = 2 WHERE name = 'boolq'").what(),
                  "3 records of boolq are answered by arm a, 2 are registered"));
 }

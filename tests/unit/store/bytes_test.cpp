@@ -14,15 +14,6 @@ TEST_CASE("digests become blobs", "[store]") {
   CHECK_THROWS_AS(bytes_of_hex(std::string(64, 'A')), std::logic_error);
 }
 
-TEST_CASE("what a server sent becomes valid UTF-8", "[store]") {
-  CHECK(made_valid("") == "");
-  CHECK(made_valid("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
-  CHECK(made_valid("a\xff"
-                   "b\xc3") ==
-        "a\xef\xbf\xbd"
-        "b\xef\xbf\xbd");
-}
-
 TEST_CASE("a body's head is cut between characters", "[store]") {
   CHECK(head_of("abc", 3) == "abc");
   CHECK(head_of("abcd", 3) == "abc");

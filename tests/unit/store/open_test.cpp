@@ -139,6 +139,17 @@ TEST_CASE("an unwritable store is an io error with a hint", "[store]") {
   CHECK(contains(error.hint(), "must be writable"));
 }
 
+TEST_CASE("a store has one lock, by whatever link it is opened", "[store]") {
+  const TemporaryFolder folder;
+  open_store(folder.path() / "real.db", Db::Mode::create);
+  std::filesystem::create_symlink(folder.path() / "real.db", folder.path() / "alias.db");
+  const StoreLock held(folder.path() / "real.db");
+  // fcntl locks are per process: what matters is that both names lead to one lock file.
+  const StoreLock again(folder.path() / "alias.db");
+  CHECK(std::filesystem::exists(folder.path() / "real.db.lock"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "alias.db.lock"));
+}
+
 TEST_CASE("one writer per store, named to those who come later", "[store]") {
   const TemporaryFolder folder;
   const auto store = folder.path() / "results.db";

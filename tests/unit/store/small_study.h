@@ -87,17 +87,17 @@ inline std::vector<Record> small_records(const std::string& subset, QuestionType
   return records;
 }
 
-/// An exact read with these probabilities, in the order presented.
-inline Answer answer_of(const std::vector<double>& probabilities) {
+/// An exact read with these probabilities, in the order presented, which are `mass` of all.
+inline Answer answer_of(const std::vector<double>& probabilities, double mass = 0.9) {
   Answer answer;
   Distribution& read = answer.distribution;
   for (const double p : probabilities) {
-    read.labels.push_back({p > 0 ? std::log(p) : -1000.0, p, LabelSource::exact});
+    read.labels.push_back({p > 0 ? std::log(p * mass) : -1000.0, p, LabelSource::exact});
     if (p > read.labels[static_cast<std::size_t>(read.predicted)].probability) {
       read.predicted = static_cast<int>(read.labels.size()) - 1;
     }
   }
-  read.label_mass = 0.9;
+  read.label_mass = mass;
   read.labels_returned = static_cast<int>(probabilities.size());
   answer.prompt_tokens = 10;
   answer.requests = 1;

@@ -153,6 +153,26 @@ TEST_CASE("several problems of one file are all named") {
   CHECK(check.first_bad_line == 1);
 }
 
+TEST_CASE("records that reads by token cannot ask are named before anything is asked") {
+  Study study;
+  std::string options;
+  for (int i = 0; i < 27; ++i)
+    options += (i > 0 ? "," : "") + ("\"o" + std::to_string(i) + "\":null");
+  study.files.content["data/massive/all.jsonl"] =
+      R"({"id":"m-1","family":"f","input":{"state":"s","questions":{"decision":{"type":"choice",)"
+      R"("instructions":"Which?","criteria":{)" +
+      options + R"(}}}},"reference":{"target":"o1"}})" + "\n";
+  CHECK(study.verify().subsets[1].problem.find(
+            "record \"m-1\" has 27 alternatives, reads by token take at most 26") !=
+        std::string::npos);
+  for (Json& backend : study.plan["backends"]) {
+    backend["kind"] = "simulated";
+    backend["read"] = "native";
+    for (const char* key : {"server", "k", "raw_probs", "url"}) backend.erase(key);
+  }
+  CHECK(study.verify().subsets[1].problem.find("27 alternatives") == std::string::npos);
+}
+
 TEST_CASE("of the public suite the subsets that are here are ok") {
   const auto shared = shared_data();
   if (!shared) return skip_test("no shared data: public subsets not verified");
