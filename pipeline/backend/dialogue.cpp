@@ -17,8 +17,15 @@ std::variant<Json, Failure> json_of(const HttpReply& reply) {
   try {
     return parse_json(reply.body, "reply");
   } catch (const Error& error) {
-    return unusable("invalid_json", error.what(), reply);
+    const bool twice = error.message().find("appears twice") != std::string::npos;
+    return unusable(twice ? "duplicate_key" : "invalid_json", error.what(), reply);
   }
+}
+
+const Json* value_of(const Json& json, const char* key) {
+  if (!json.is_object()) return nullptr;
+  const auto found = json.find(key);
+  return found == json.end() || found->is_null() ? nullptr : &*found;
 }
 
 }  // namespace preval

@@ -120,15 +120,33 @@ Failure below_http(const HttpReply& reply) {
   failure.message = reply.transport_message.empty() ? failure.error_class : reply.transport_message;
   failure.http_status = reply.status;
   failure.body = reply.body;
-  failure.server = reply.transport != TransportStatus::too_large;
+  failure.server = reply.transport != TransportStatus::too_large &&
+                   reply.transport != TransportStatus::not_recorded;
   failure.retry = failure.server && reply.transport != TransportStatus::other;
   return failure;
 }
 
+/// "https://user@example.org:8443/login?next" → "example.org:8443"; a path stays on its host.
+std::string host_of(std::string_view location) {
+  const std::size_t scheme = location.find("//");
+  if (scheme == std::string_view::npos) return "another path";
+  std::string_view host = location.substr(scheme + 2);
+  host = host.substr(0, host.find_first_of("/?#"));
+  if (const std::size_t user = host.rfind('@'); user != std::string_view::npos) {
+    host.remove_prefix(user + 1);
+  }
+  return one_line(host);
+}
+
 std::string class_of(const HttpReply& reply, const ServerMessage& said) {
-  if (said.type == "exceed_context_size_error" ||
-      said.text.find("maximum context length") != std::string::npos) {
-    return "context_exceeded";
+  // llama.cpp by type, or by text where Ollama passes it on; vLLM; SGLang; Ollama; vLLM, when the
+  // prompt fills the context exactly.
+  constexpr std::string_view type = "exceed_context_size_error";
+  for (const std::string_view words : {type, std::string_view("maximum context length"),
+                                       std::string_view("longer than the model's context length"),
+                                       std::string_view("input length exceeds the context length"),
+                                       std::string_view("max_tokens must be at least 1, got 0")}) {
+    if (said.type == type || said.text.find(words) != std::string::npos) return "context_exceeded";
   }
   if (reply.status == 500 && said.text.find("Out of range float values") != std::string::npos) {
     return "server_nan";
@@ -169,6 +187,10 @@ std::optional<Failure> transport_failure(const HttpReply& reply) {
   failure.error_class = class_of(reply, said);
   failure.message =
       fmt::format("HTTP {}{}{}", reply.status, said.text.empty() ? "" : ": ", said.text);
+  if (!reply.location.empty()) {
+    failure.message = fmt::format("HTTP {}: redirected to {}, which is not followed", reply.status,
+                                  host_of(reply.location));
+  }
   const auto rule =
       std::find_if(kWorthAnotherTry.begin(), kWorthAnotherTry.end(),
                    [&](const StatusRule& entry) { return entry.status == reply.status; });

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "backend/acceptance.h"
 #include "backend/dialogue.h"
 #include "base/error.h"
 #include "base/sha256.h"
@@ -153,13 +154,9 @@ class Tokenise final : public Scripted<Tokenise, TokenPrompt> {
   Step<TokenPrompt> check_start(const HttpReply& reply) {
     std::vector<TokenId>& tokens = result_.tokens;
     const std::vector<TokenId>& bos = *backend_.learned().bos;
-    // No template starts with the same token twice; a plain text may, by chance.
-    const bool twice = tokens.size() > 1 && tokens[0] == tokens[1];
-    if (twice && (chat() || (!bos.empty() && tokens[0] == bos[0]))) {
-      return unusable(
-          "prompt_mismatch",
-          fmt::format("the prompt begins with token {} twice: a doubled BOS", tokens[0]), reply);
-    }
+    const std::string twice =
+        doubled_start(tokens, bos.empty() ? std::nullopt : std::optional(bos[0]), chat());
+    if (!twice.empty()) return unusable("prompt_mismatch", twice, reply);
     if (!bos.empty() && (tokens.empty() || tokens[0] != bos[0]))
       tokens.insert(tokens.begin(), bos[0]);
     return next_label(reply);
@@ -237,19 +234,23 @@ std::unique_ptr<Dialogue<TokenPrompt>> LlamaCpp::tokenise(const Item& item) cons
 
 HttpRequest LlamaCpp::health() const { return get("/health"); }
 
+HttpRequest LlamaCpp::nonsense() const {
+  return {"POST", "/completion", R"({"prompt":[1],"n_predict":"many"})"};
+}
+
 std::string model_file(const std::string& served) {
   return served.substr(served.find_last_of("/\\") + 1);
 }
 
 std::string raw_read_body(const std::vector<TokenId>& prompt, int n_probs,
-                          std::optional<TokenId> generate) {
+                          std::optional<TokenId> generate, const Sampling& sampling) {
   const std::string bias =
       generate ? fmt::format(R"(,"logit_bias":[[{},{}]])", *generate, kRestrictingBias)
                : std::string();
   return fmt::format(
-      R"({{"prompt":{},"n_predict":1,"temperature":0,"n_probs":{},"cache_prompt":false,)"
+      R"({{"prompt":{},"n_predict":1,"temperature":{},"n_probs":{},"cache_prompt":false,)"
       R"("post_sampling_probs":false{}}})",
-      token_list(prompt), n_probs, bias);
+      token_list(prompt), sampling.temperature, n_probs, bias);
 }
 
 std::string restricted_read_body(const std::vector<TokenId>& prompt,

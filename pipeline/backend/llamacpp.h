@@ -29,13 +29,13 @@ class LlamaCpp final : public Backend {
   LlamaCpp(BackendSpec spec, Checkpoint checkpoint, PromptSpec prompt);
 
   std::unique_ptr<Dialogue<Identity>> identify() const override;
-  std::unique_ptr<Dialogue<std::vector<Finding>>> preflight(const Item& item) const override;
   std::unique_ptr<Dialogue<TokenPrompt>> tokenise(const Item& item) const override;
-  std::unique_ptr<Dialogue<Answer>> read(const Item& item,
-                                         const TokenPrompt& prompt) const override;
+  std::unique_ptr<Dialogue<Answer>> read(const Item& item, const TokenPrompt& prompt,
+                                         const Sampling& sampling) const override;
   /// An exact read out of the whole vocabulary, for checks: 5 to 26 MB per reply.
   std::unique_ptr<Dialogue<Answer>> read_whole_vocabulary(const TokenPrompt& prompt) const;
   HttpRequest health() const override;
+  HttpRequest nonsense() const override;
 
   /// What the server has told so far. Filled by the dialogues, which all run on one thread.
   struct Learned {
@@ -61,7 +61,8 @@ std::string model_file(const std::string& served);
 
 /// The body of a /completion request for one token's log-probabilities.
 std::string raw_read_body(const std::vector<TokenId>& prompt, int n_probs,
-                          std::optional<TokenId> generate = std::nullopt);
+                          std::optional<TokenId> generate = std::nullopt,
+                          const Sampling& sampling = {});
 std::string restricted_read_body(const std::vector<TokenId>& prompt,
                                  const std::vector<TokenId>& labels);
 

@@ -159,8 +159,6 @@ std::variant<Completion, Failure> read_completion(const HttpReply& reply) {
   return std::move(reader.result);
 }
 
-bool is_sentinel(double logprob) { return logprob == -9999.0 || logprob <= -3.4e38; }
-
 std::optional<Failure> completion_problem(const Completion& completion, std::size_t prompt_tokens,
                                           const HttpReply& reply) {
   if (completion.truncated) return unusable("truncated", "the server cut the prompt", reply);

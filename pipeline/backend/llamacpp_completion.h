@@ -36,7 +36,4 @@ std::variant<Completion, Failure> read_completion(const HttpReply& reply);
 std::optional<Failure> completion_problem(const Completion& completion, std::size_t prompt_tokens,
                                           const HttpReply& reply);
 
-/// Numbers that stand for minus infinity: -9999 (vLLM) and the lowest float (llama.cpp, SGLang).
-bool is_sentinel(double logprob);
-
 }  // namespace preval

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backend/acceptance.h"
 #include "backend/dialogue.h"
 #include "backend/llamacpp.h"
 #include "backend/llamacpp_completion.h"
@@ -22,12 +23,14 @@ constexpr double kAgreement = 1e-4;
 template <class Self>
 class Read : public Scripted<Self, Answer> {
  protected:
-  Read(const LlamaCpp& backend, const TokenPrompt& prompt) : backend_(backend), prompt_(prompt) {}
+  Read(const LlamaCpp& backend, const TokenPrompt& prompt, const Sampling& sampling)
+      : backend_(backend), prompt_(prompt), sampling_(sampling) {}
 
   Step<Answer> ask_raw(int n_probs, typename Scripted<Self, Answer>::Understand next) {
     n_probs_ = n_probs;
-    return this->ask({"POST", "/completion", raw_read_body(prompt_.tokens, n_probs, generate_)},
-                     next);
+    return this->ask(
+        {"POST", "/completion", raw_read_body(prompt_.tokens, n_probs, generate_, sampling_)},
+        next);
   }
 
   /// A usable reply, or what is wrong with it.
@@ -60,6 +63,7 @@ class Read : public Scripted<Self, Answer> {
 
   const LlamaCpp& backend_;
   TokenPrompt prompt_;
+  Sampling sampling_;
   Answer answer_;
   int n_probs_ = 0;
 
@@ -69,7 +73,8 @@ class Read : public Scripted<Self, Answer> {
 
 class TopKRead final : public Read<TopKRead> {
  public:
-  TopKRead(const LlamaCpp& backend, const TokenPrompt& prompt) : Read(backend, prompt) {}
+  TopKRead(const LlamaCpp& backend, const TokenPrompt& prompt, const Sampling& sampling)
+      : Read(backend, prompt, sampling) {}
 
   Step<Answer> begin() override { return ask_raw(backend_.spec().k, &TopKRead::on_raw); }
 
@@ -81,7 +86,7 @@ class TopKRead final : public Read<TopKRead> {
       return *failure;
     }
     const std::vector<TokenLogprob>& top = std::get<Completion>(read).top;
-    if (static_cast<int>(top.size()) != n_probs_) {
+    if (n_probs_ < kWholeVocabulary && static_cast<int>(top.size()) != n_probs_) {
       return unusable("unexpected_reply",
                       fmt::format("{} log-probabilities asked for, {} came", n_probs_, top.size()),
                       reply);
@@ -104,8 +109,9 @@ class TopKRead final : public Read<TopKRead> {
 
 class ExactRead final : public Read<ExactRead> {
  public:
-  ExactRead(const LlamaCpp& backend, const TokenPrompt& prompt, int n_probs)
-      : Read(backend, prompt), first_(n_probs) {}
+  ExactRead(const LlamaCpp& backend, const TokenPrompt& prompt, int n_probs,
+            const Sampling& sampling)
+      : Read(backend, prompt, sampling), first_(n_probs) {}
 
   Step<Answer> begin() override { return ask_raw(first_, &ExactRead::on_raw); }
 
@@ -220,13 +226,14 @@ class ExactRead final : public Read<ExactRead> {
 
 }  // namespace
 
-std::unique_ptr<Dialogue<Answer>> LlamaCpp::read(const Item&, const TokenPrompt& prompt) const {
-  if (spec_.read == ReadMode::top_k) return std::make_unique<TopKRead>(*this, prompt);
-  return std::make_unique<ExactRead>(*this, prompt, spec_.raw_probs);
+std::unique_ptr<Dialogue<Answer>> LlamaCpp::read(const Item&, const TokenPrompt& prompt,
+                                                 const Sampling& sampling) const {
+  if (spec_.read == ReadMode::top_k) return std::make_unique<TopKRead>(*this, prompt, sampling);
+  return std::make_unique<ExactRead>(*this, prompt, spec_.raw_probs, sampling);
 }
 
 std::unique_ptr<Dialogue<Answer>> LlamaCpp::read_whole_vocabulary(const TokenPrompt& prompt) const {
-  return std::make_unique<ExactRead>(*this, prompt, kWholeVocabulary);
+  return std::make_unique<ExactRead>(*this, prompt, kWholeVocabulary, Sampling{});
 }
 
 }  // namespace preval

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "backend/dialogue.h"
 #include "base/python_random.h"
 #include "base/sha256.h"
 
@@ -20,20 +21,6 @@ constexpr double kJitter = 0.02;       // nats between backends, variants and re
 constexpr double kLeastMass = 0.5;
 constexpr double kLeastDoubt = 1e-6;  // nobody is quite certain: ln 0 is no log-probability
 constexpr int kBytesPerToken = 4;
-
-/// A dialogue that needs no server.
-template <class Result>
-class Said final : public Dialogue<Result> {
- public:
-  explicit Said(Result result) : result_(std::move(result)) {}
-  Step<Result> begin() override { return std::move(result_); }
-  Step<Result> reply(const HttpReply&) override {
-    throw std::logic_error("a simulated backend asks nothing, so nothing can be answered");
-  }
-
- private:
-  Result result_;
-};
 
 PythonRandom random_for(const std::string& text) {
   const std::string digest = sha256_hex(text);
@@ -137,11 +124,6 @@ std::unique_ptr<Dialogue<Identity>> Simulated::identify() const {
   return std::make_unique<Said<Identity>>(std::move(identity));
 }
 
-std::unique_ptr<Dialogue<std::vector<Finding>>> Simulated::preflight(const Item&) const {
-  Finding finding{"engine", true, "simulated: no model is asked", "SIMULATED"};
-  return std::make_unique<Said<std::vector<Finding>>>(std::vector<Finding>{std::move(finding)});
-}
-
 std::unique_ptr<Dialogue<TokenPrompt>> Simulated::tokenise(const Item& item) const {
   TokenPrompt prompt;
   prompt.labels.resize(item.prompt->labels.size());
@@ -149,11 +131,13 @@ std::unique_ptr<Dialogue<TokenPrompt>> Simulated::tokenise(const Item& item) con
   return std::make_unique<Said<TokenPrompt>>(std::move(prompt));
 }
 
-std::unique_ptr<Dialogue<Answer>> Simulated::read(const Item& item, const TokenPrompt&) const {
+std::unique_ptr<Dialogue<Answer>> Simulated::read(const Item& item, const TokenPrompt&,
+                                                  const Sampling&) const {
   return std::make_unique<Said<Answer>>(answer(item));
 }
 
-HttpRequest Simulated::health() const { return {"GET", "/health", {}}; }
+HttpRequest Simulated::health() const { return {}; }
+HttpRequest Simulated::nonsense() const { return {}; }
 
 Answer Simulated::answer(const Item& item) const {
   const Record& record = *item.record;

@@ -32,15 +32,15 @@ namespace preval {
 
 class Simulated final : public Backend {
  public:
-  Simulated(BackendSpec spec, Checkpoint checkpoint)
+  Simulated(BackendSpec spec, Checkpoint checkpoint, const PromptSpec&)
       : spec_(std::move(spec)), checkpoint_(std::move(checkpoint)) {}
 
   std::unique_ptr<Dialogue<Identity>> identify() const override;
-  std::unique_ptr<Dialogue<std::vector<Finding>>> preflight(const Item& item) const override;
   std::unique_ptr<Dialogue<TokenPrompt>> tokenise(const Item& item) const override;
-  std::unique_ptr<Dialogue<Answer>> read(const Item& item,
-                                         const TokenPrompt& prompt) const override;
+  std::unique_ptr<Dialogue<Answer>> read(const Item& item, const TokenPrompt& prompt,
+                                         const Sampling& sampling) const override;
   HttpRequest health() const override;
+  HttpRequest nonsense() const override;
 
  private:
   Answer answer(const Item& item) const;

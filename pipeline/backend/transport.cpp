@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "backend/redact.h"
 #include "base/error.h"
 
 namespace preval {
@@ -42,6 +43,7 @@ struct Exchange {
   CURL* easy = nullptr;
   HttpRequest request;
   HttpReply reply;
+  std::string key;
   Transport::Done done;
   steady_clock::time_point first_byte_due;
   double first_byte_s = 0;
@@ -146,6 +148,7 @@ class CurlTransport final : public Transport {
     std::unique_ptr<Exchange> exchange = take_idle();
     exchange->request = std::move(request);
     exchange->reply = {};
+    exchange->key = endpoint.bearer_key;
     exchange->done = std::move(done);
     exchange->replied = exchange->header_ended = exchange->too_large = false;
     exchange->words[0] = '\0';
@@ -267,6 +270,7 @@ class CurlTransport final : public Transport {
       reply.transport_message = fmt::format("reply larger than {} bytes", exchange->body_limit);
     }
     describe(*exchange);
+    redact(reply, exchange->key);
     curl_multi_remove_handle(multi_, exchange->easy);
     finished_.push_back(std::move(exchange));
   }
@@ -286,6 +290,7 @@ class CurlTransport final : public Transport {
     if (reply.status >= 300) {
       reply.retry_after = header(easy, "retry-after");
       reply.retry_after_ms = header(easy, "retry-after-ms");
+      reply.location = header(easy, "location");
     }
   }
 
@@ -350,6 +355,8 @@ std::string_view to_text(TransportStatus value) {
       return "partial_body";
     case TransportStatus::too_large:
       return "too_large";
+    case TransportStatus::not_recorded:
+      return "not_recorded";
     case TransportStatus::other:
       break;
   }
@@ -369,6 +376,10 @@ HttpReply exchange(Transport& transport, const Endpoint& endpoint, HttpRequest r
   });
   while (!over) transport.wait(milliseconds(1000));
   return result;
+}
+
+Ask asker(Transport& transport, const Endpoint& endpoint) {
+  return [&](HttpRequest request) { return exchange(transport, endpoint, std::move(request)); };
 }
 
 }  // namespace preval

@@ -18,22 +18,32 @@ struct HttpRequest {
 };
 
 /// How an exchange ended below HTTP.
-enum class TransportStatus { ok, connect_failed, reset, timeout, partial_body, too_large, other };
+enum class TransportStatus {
+  ok,
+  connect_failed,
+  reset,
+  timeout,
+  partial_body,
+  too_large,
+  other,
+  not_recorded  ///< replays only: nobody has asked this before
+};
 std::string_view to_text(TransportStatus value);
 
 struct HttpReply {
   TransportStatus transport = TransportStatus::ok;
-  std::string transport_message;  ///< libcurl's words when not ok
+  std::string transport_message;  ///< what happened, in words, when not ok
   long status = 0;                ///< HTTP status; 0 when there is none
   std::string body;
   std::string content_type, retry_after, retry_after_ms;
-  double total_ms = 0;  ///< request sent → last byte
+  std::string location;  ///< of a redirect, which is never followed
+  double total_ms = 0;   ///< request sent → last byte
 };
 
 /// Where requests go.
 struct Endpoint {
   std::string base_url;    ///< "http://127.0.0.1:8080", no trailing slash
-  std::string bearer_key;  ///< sent to this host only, never followed across redirects
+  std::string bearer_key;  ///< sent to this host only; taken out of everything that comes back
   Timeouts timeouts;
 };
 
@@ -54,10 +64,16 @@ inline constexpr std::size_t kLargestBody = std::size_t{256} << 20;
 /// libcurl's multi interface: keep-alive (connections idle for 4 s are not used again), no
 /// redirects, no proxies from the environment for loopback addresses, gzip accepted, bodies of at
 /// most `body_limit` bytes. A reset before the first byte on a reused connection is tried once more
-/// on a fresh one, by libcurl itself.
+/// on a fresh one, by libcurl itself. The bearer key does not come back out: replies that hold it
+/// are handed over without it, so that no message, row or transcript can.
 std::unique_ptr<Transport> make_curl_transport(std::size_t body_limit = kLargestBody);
 
-/// One exchange, waited for. For boot polls and preflight.
+/// One exchange, waited for. For boot polls and the probe.
 HttpReply exchange(Transport& transport, const Endpoint& endpoint, HttpRequest request);
+
+/// Something that makes one exchange and waits for it.
+using Ask = std::function<HttpReply(HttpRequest)>;
+/// Both arguments must outlive it.
+Ask asker(Transport& transport, const Endpoint& endpoint);
 
 }  // namespace preval

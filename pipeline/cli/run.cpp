@@ -18,6 +18,11 @@ void add_run(CLI::App& app, Context& context) {
       ->type_name("ID");
   command->add_flag("--accept-gemma-terms", options->accept_gemma,
                     "Accept the Gemma terms of use (or PREVAL_ACCEPT_GEMMA_TERMS=1)");
+  command
+      ->add_option("--record", options->record,
+                   "Write every exchange with a server into DIR/ARM.transcript.jsonl, for backends "
+                   "of kind replay; keys are left out")
+      ->type_name("DIR");
   command->add_flag("--exploratory", options->exploratory,
                     "Run a plan that is not locked; every row is marked");
   command->add_flag("--dry-run", options->dry_run,

@@ -34,7 +34,9 @@ bool environment_says_yes(const char* name) {
 
 /// Folders of a plan are relative to the folder that holds the plan's folder: the checkout.
 std::filesystem::path root_of(const OpenPlan& plan) {
-  return std::filesystem::absolute(plan.directory).lexically_normal().parent_path();
+  std::filesystem::path folder = std::filesystem::absolute(plan.directory).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "/x/prereg/" is "/x/prereg"
+  return folder.parent_path();
 }
 
 RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
@@ -53,7 +55,17 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
                                                   : std::filesystem::path(given.checkpoints);
   options.logs =
       given.logs.empty() ? options.root / ".local/logs" : std::filesystem::path(given.logs);
+  options.record = given.record;
   return options;
+}
+
+void make_folder(const std::filesystem::path& folder, std::string_view option) {
+  std::error_code refused;
+  std::filesystem::create_directories(folder, refused);
+  if (!refused) return;
+  throw Error(ErrorKind::io,
+              fmt::format("cannot make the folder {}: {}", folder.string(), refused.message()),
+              fmt::format("name another one with {}", option));
 }
 
 Json published_figures(Files& files, const OpenPlan& plan) {
@@ -155,6 +167,7 @@ void run_study(Context& context, const StudyOptions& given,
       backend.server.reset();
       backend.url.clear();
       backend.key_env.clear();
+      backend.transcript.reset();
       backend.simulation = *simulated;
     }
   } else {
@@ -174,14 +187,8 @@ void run_study(Context& context, const StudyOptions& given,
       std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),
                   [](const BackendSpec& backend) { return backend.kind == "simulated"; });
 
-  std::error_code refused;
-  std::filesystem::create_directories(options.logs, refused);
-  if (refused) {
-    throw Error(
-        ErrorKind::io,
-        fmt::format("cannot make the folder {}: {}", options.logs.string(), refused.message()),
-        "name another one with --logs");
-  }
+  make_folder(options.logs, "--logs");
+  if (!options.record.empty()) make_folder(options.record, "--record");
   const StoreLock lock(context.db);
   const SignalInterrupt interrupt;
   ProgressPrinter::Look look;

@@ -12,7 +12,7 @@ namespace preval {
 /// Options that both commands take, with their CLI11 definitions.
 struct StudyOptions {
   std::string plan;
-  std::string data, checkpoints, logs;
+  std::string data, checkpoints, logs, record;
   std::vector<std::string> arms, subsets, accepted_terms;
   std::optional<int> limit;
   bool exploratory = false, dry_run = false, accept_gemma = false;

@@ -18,8 +18,10 @@ constexpr int kPlanFormat = 1;
 
 const std::vector<std::string> kMetrics{"accuracy",     "agreement", "ece10",
                                         "ece_after_50", "brier",     "nll"};
-const std::vector<std::string> kBackendKinds{"llamacpp", "vllm",      "sglang",   "openai-chat",
-                                             "ollama",   "systemone", "simulated"};
+const std::vector<std::string> kProtocols{"llamacpp",    "vllm",   "sglang",
+                                          "openai-chat", "ollama", "systemone"};
+const std::vector<std::string> kBackendKinds{"llamacpp", "vllm",      "sglang", "openai-chat",
+                                             "ollama",   "systemone", "replay", "simulated"};
 const std::vector<std::string> kPlaceholders{"port",  "checkpoint", "root",   "context",
                                              "slots", "kv_cache",   "threads"};
 
@@ -218,6 +220,36 @@ Simulation read_simulation(ObjectReader& in) {
   return simulation;
 }
 
+TranscriptSpec read_transcript(ObjectReader& in) {
+  TranscriptSpec transcript;
+  transcript.protocol = in.word("protocol", kProtocols);
+  transcript.file = in.relative_path("file");
+  transcript.sha256 = in.digest("sha256");
+  return transcript;
+}
+
+/// A spelling is the text of one token: "{label}", " {label}", …
+std::vector<std::string> read_spellings(ObjectReader& in) {
+  std::vector<std::string> spellings = in.texts_or("spellings", BackendSpec{}.spellings);
+  if (spellings.empty()) in.fail("spellings", "at least one is needed", "the usual one is {label}");
+  const std::string place = fmt::format("{}: {}", in.where(), in.pointer("spellings"));
+  for (const std::string& spelling : spellings) {
+    if (fill_placeholders(spelling, {{"label", "A"}}, place) ==
+        fill_placeholders(spelling, {{"label", "B"}}, place)) {
+      in.fail("spellings", fmt::format("\"{}\" does not hold {{label}}", spelling));
+    }
+  }
+  return spellings;
+}
+
+void check_transcript(const ObjectReader& in, const BackendSpec& backend) {
+  if (backend.kind != "replay") {
+    return refuse(in, {"transcript"}, "belongs to backends of kind replay");
+  }
+  if (!backend.transcript) in.fail("transcript", "a replay needs what was recorded");
+  refuse(in, {"server", "url", "key_env"}, "a replay has no server");
+}
+
 void check_backend(const ObjectReader& in, const BackendSpec& backend) {
   const bool top_k = backend.read == ReadMode::top_k || backend.read == ReadMode::text_top_k;
   if (top_k && backend.k == 0) {
@@ -225,6 +257,15 @@ void check_backend(const ObjectReader& in, const BackendSpec& backend) {
                              to_text(backend.read)));
   }
   if (!top_k) refuse(in, {"k"}, fmt::format("{} reads have no k", to_text(backend.read)));
+  if (backend.read != ReadMode::text_top_k) {
+    refuse(in, {"lead", "spellings"}, "belongs to text-top-k reads");
+  }
+  if (backend.read != ReadMode::native) {
+    refuse(in, {"scored", "score_level"}, "belongs to native reads");
+  }
+  if (backend.read != ReadMode::exact) refuse(in, {"sentinel_is_zero"}, "belongs to exact reads");
+  check_transcript(in, backend);
+  if (backend.kind == "replay") return;
   if (backend.kind == "simulated") {
     refuse(in, {"server", "url"}, "a simulated backend has no server");
     return;
@@ -252,6 +293,16 @@ BackendSpec read_backend(ObjectReader& in) {
       in.one_of("read", {ReadMode::exact, ReadMode::top_k, ReadMode::text_top_k, ReadMode::native});
   backend.k = in.integer_or("k", 0, at_least_one);
   backend.raw_probs = in.integer_or("raw_probs", backend.raw_probs, at_least_one);
+  backend.lead = in.one_of_or("lead", backend.lead, {LeadForm::assistant, LeadForm::none});
+  backend.spellings = read_spellings(in);
+  backend.scored =
+      in.one_of_or("scored", backend.scored, {ScoredNative::probabilities, ScoredNative::choice});
+  backend.score_level =
+      in.one_of_or("score_level", backend.score_level,
+                   {LevelRule::none, LevelRule::nearest, LevelRule::floor, LevelRule::ceiling});
+  backend.sentinel_is_zero = in.flag_or("sentinel_is_zero", false);
+  in.object_if("transcript",
+               [&](ObjectReader& what) { backend.transcript = read_transcript(what); });
   in.object_if("server", [&](ObjectReader& server) { backend.server = read_server(server); });
   backend.url = in.text_or("url", "");
   backend.key_env = in.text_or("key_env", "");

@@ -65,6 +65,40 @@ std::string_view to_text(Template value) {
   throw std::logic_error("unknown template");
 }
 
+std::string_view to_text(LeadForm value) {
+  switch (value) {
+    case LeadForm::assistant:
+      return "assistant";
+    case LeadForm::none:
+      return "none";
+  }
+  throw std::logic_error("unknown form of the lead");
+}
+
+std::string_view to_text(ScoredNative value) {
+  switch (value) {
+    case ScoredNative::probabilities:
+      return "probabilities";
+    case ScoredNative::choice:
+      return "choice";
+  }
+  throw std::logic_error("unknown rule of what is scored");
+}
+
+std::string_view to_text(LevelRule value) {
+  switch (value) {
+    case LevelRule::none:
+      return "none";
+    case LevelRule::nearest:
+      return "nearest";
+    case LevelRule::floor:
+      return "floor";
+    case LevelRule::ceiling:
+      return "ceiling";
+  }
+  throw std::logic_error("unknown rule of levels");
+}
+
 const Checkpoint& Plan::checkpoint(std::string_view id) const {
   return find_by_id(checkpoints, id, "checkpoint");
 }
@@ -98,6 +132,19 @@ Json answer_settings(const Plan& plan, const Arm& arm) {
     asked["raw_probs"] = backend.raw_probs;
   }
   if (!backend.model.empty()) asked["model"] = backend.model;
+  if (backend.read == ReadMode::text_top_k) {
+    asked["lead"] = to_text(backend.lead);
+    asked["spellings"] = backend.spellings;
+  }
+  if (backend.read == ReadMode::native) {
+    asked["scored"] = to_text(backend.scored);
+    asked["score_level"] = to_text(backend.score_level);
+  }
+  if (backend.sentinel_is_zero) asked["sentinel_is_zero"] = true;
+  if (backend.transcript) {
+    asked["transcript"] = {{"protocol", backend.transcript->protocol},
+                           {"sha256", backend.transcript->sha256}};
+  }
   if (backend.server) asked["command"] = backend.server->command;
   if (backend.kind == "simulated") {
     asked["simulation"] = {{"accuracy", backend.simulation.accuracy},
@@ -105,6 +152,7 @@ Json answer_settings(const Plan& plan, const Arm& arm) {
                            {"missing", backend.simulation.missing},
                            {"seed", backend.simulation.seed}};
   }
+  if (backend.read == ReadMode::native) return settings;  // the record is sent as it is
   settings["prompt"] = {{"sha256", plan.prompt.sha256},
                         {"reasoning", plan.prompt.reasoning},
                         {"state", plan.prompt.state_ascii ? "ascii" : "utf-8"}};

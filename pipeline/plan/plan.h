@@ -23,6 +23,15 @@ enum class ReadMode { exact, top_k, text_top_k, native };
 /// groups), the four tasks (15 right-closed bins), or own data (scored as the suite, never pooled
 /// with it nor compared with its published figures).
 enum class ScoringProfile { suite, tasks, own };
+/// How a chat endpoint is told where the answer starts: with the answer lead as the beginning of
+/// the assistant's message, which the server goes on with, or not at all.
+enum class LeadForm { assistant, none };
+/// What of a native reply is scored: the largest printed probability, or the choice that the server
+/// names (printed numbers are rounded, so the two may differ).
+enum class ScoredNative { probabilities, choice };
+/// Which level a native score that is an expected value counts as. `none`: such a reply is a
+/// failure.
+enum class LevelRule { none, nearest, floor, ceiling };
 /// How prompts are put into the model's form: its own chat template, or plain text without any.
 enum class Template { chat, none };
 
@@ -30,6 +39,9 @@ std::string_view to_text(QuestionType value);
 std::string_view to_text(ReadMode value);
 std::string_view to_text(ScoringProfile value);
 std::string_view to_text(Template value);
+std::string_view to_text(LeadForm value);
+std::string_view to_text(ScoredNative value);
+std::string_view to_text(LevelRule value);
 
 /// One claim, fixed before the first call.
 struct Hypothesis {
@@ -118,12 +130,25 @@ struct Simulation {
   std::uint64_t seed = 1;
 };
 
+/// Exchanges that an earlier run has recorded, which a backend of kind replay answers from.
+struct TranscriptSpec {
+  std::string protocol;        ///< kind of the backend that was recorded
+  std::filesystem::path file;  ///< relative to the plan
+  std::string sha256;
+};
+
 /// A way of reading labels: a server protocol with its settings. The study says "platform".
 struct BackendSpec {
-  std::string id, kind;  ///< kind: llamacpp | vllm | … | simulated
+  std::string id, kind;  ///< kind: llamacpp | vllm | … | replay | simulated
   ReadMode read = ReadMode::exact;
   int k = 0;           ///< top-k reads: how many log-probabilities are asked for
   int raw_probs = 64;  ///< llamacpp exact: log-probabilities of the first, raw read
+  LeadForm lead = LeadForm::assistant;                ///< text-top-k reads of chat endpoints
+  std::vector<std::string> spellings{"{label}"};      ///< text-top-k: token texts that mean a label
+  ScoredNative scored = ScoredNative::probabilities;  ///< native reads
+  LevelRule score_level = LevelRule::none;            ///< native reads
+  bool sentinel_is_zero = false;  ///< exact: a label at minus infinity is p = 0, not a failure
+  std::optional<TranscriptSpec> transcript;  ///< kind replay only
   std::optional<ServerCommand> server;
   std::string url;       ///< of a server that somebody else runs; empty when `server`
   std::string key_env;   ///< environment variable of the bearer key; empty: none

@@ -29,10 +29,10 @@ struct LabelProbability {
 };
 
 struct Distribution {
-  std::vector<LabelProbability> labels;  ///< in the order presented
+  std::vector<LabelProbability> labels;  ///< in the order presented; a logprob of NaN is unknown
   int predicted = 0;                     ///< first label of the largest probability
   bool tied = false;                     ///< another label has the same probability
-  double label_mass = 0;                 ///< may exceed 1 by rounding
+  double label_mass = 0;                 ///< may exceed 1 by rounding; NaN: unknown
   std::optional<double> entropy;         ///< nats; not comparable across read modes
   std::optional<bool> argmax_is_label;   ///< the first maximal entry of the reply is a label
   int labels_returned = 0;               ///< how many labels the reply really held

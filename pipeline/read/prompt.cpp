@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/placeholders.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "plan/reader.h"
-#include "base/placeholders.h"
 
 namespace preval {
 
@@ -175,6 +176,33 @@ Prompt render_prompt(const PromptFile& wording, const Record& record, std::strin
   prompt.lead = question.id + ": ";
   prompt.sha256 = digest_of(prompt);
   return prompt;
+}
+
+Prompt native_prompt(const Record& record, std::string_view variant) {
+  Prompt prompt;
+  prompt.options = order_of(record, variant);
+  for (const int option : prompt.options) {
+    prompt.labels.push_back(record.question.alternatives[static_cast<std::size_t>(option)].key);
+  }
+  Json input = record.input;
+  if (variant == "reversed") {
+    Json& criteria = input["questions"][record.question.id]["criteria"];
+    Json reversed = Json::object();
+    for (const std::string& key : prompt.labels) reversed[key] = criteria[key];
+    criteria = std::move(reversed);
+  }
+  prompt.native = input.dump();
+  // Not canonical JSON: the order of the alternatives is part of the question.
+  prompt.sha256 = sha256_hex(prompt.native);
+  return prompt;
+}
+
+std::string_view to_text(PromptForm value) {
+  return value == PromptForm::native ? "native" : "messages";
+}
+
+PromptForm prompt_form(ReadMode mode) {
+  return mode == ReadMode::native ? PromptForm::native : PromptForm::messages;
 }
 
 std::string plain_text(const Prompt& prompt) {

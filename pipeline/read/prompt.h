@@ -27,8 +27,15 @@ struct Prompt {
   std::string lead;                 ///< "decision: "
   std::vector<std::string> labels;  ///< label texts, in the order presented
   std::vector<int> options;         ///< presented position → index into question.alternatives
-  std::string sha256;               ///< of everything above, as canonical JSON
+  std::string native;  ///< native reads: the record's input as JSON; everything above but labels
+                       ///< and options is empty then
+  std::string sha256;  ///< of what is sent: everything above, as canonical JSON; of `native` alone
 };
+
+/// What a record becomes before it is sent: messages with a lead, or its own input.
+enum class PromptForm { messages, native };
+std::string_view to_text(PromptForm value);
+PromptForm prompt_form(ReadMode mode);
 
 /// Label texts of a question: yes/no, 1…N (N <= 9) or A, B, …; throws usage errors that name record
 /// and question for fewer than 2 or more than 26 alternatives, an empty id, or one with ':' or
@@ -38,6 +45,10 @@ std::vector<std::string> label_texts(const Record& record);
 /// Renders one record. `variant` is "none" or "reversed" (choice questions only).
 Prompt render_prompt(const PromptFile& wording, const Record& record, std::string_view variant,
                      bool state_ascii);
+
+/// The record's own input, alternatives of choice questions in reverse order for `reversed`. Labels
+/// are the stored keys, of which there may be as many as the server takes.
+Prompt native_prompt(const Record& record, std::string_view variant);
 
 /// The prompt as plain text, for checkpoints without a chat template: system text, user text and
 /// lead, joined by blank lines; the lead stays open for the label.

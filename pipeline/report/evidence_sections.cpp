@@ -184,6 +184,23 @@ ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
   return totals;
 }
 
+Table native_table(const ReportModel& model) {
+  Table table;
+  table.columns = {{"arm"},
+                   {"answers", true},
+                   {"printed sum off by > 0.05", true},
+                   {"choice is not the largest", true},
+                   {"expected levels", true}};
+  for (const ReportNative& each : model.native) {
+    table.rows.push_back({{each.arm},
+                          {grouped(each.answers)},
+                          {grouped(each.sum_is_off)},
+                          {grouped(each.choice_differs)},
+                          {grouped(each.values)}});
+  }
+  return table;
+}
+
 Table failure_table(const ReportModel& model) {
   Table table;
   table.columns = {{"arm"}, {"failure"}, {"attempts", true}, {"given up", true}};
@@ -271,6 +288,14 @@ Section coverage_section(const ReportModel& model) {
          {least_label_mass(model, i)}});
   }
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
+  if (!model.native.empty()) {
+    section.blocks.push_back(Heading{"Native answers"});
+    section.blocks.push_back(native_table(model));
+    section.blocks.push_back(Paragraph{
+        "A server's own decision is taken as it prints it, rounding included; nothing is rescaled. "
+        "A score that comes as an expected level has no probabilities and so no part in the "
+        "calibration."});
+  }
   section.blocks.push_back(
       Paragraph{"A read that lacks labels puts a floor in their place: its choice stands, its "
                 "probabilities are bounds. Label "

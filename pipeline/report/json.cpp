@@ -255,11 +255,20 @@ Json provenance_json(const ReportModel& model) {
                      {"detail", each.detail},
                      {"answers", each.predictions}});
   }
+  Json native = Json::array();
+  for (const ReportNative& each : model.native) {
+    native.push_back({{"arm", each.arm},
+                      {"answers", each.answers},
+                      {"sum_is_off", each.sum_is_off},
+                      {"choice_differs", each.choice_differs},
+                      {"values", each.values}});
+  }
   return {{"prompt_sha256", model.plan ? Json(model.plan->prompt_sha256) : Json()},
           {"published_source", text_or_null(model.published_source)},
           {"arms", checkpoints},
           {"runs", runs},
           {"failures", failures},
+          {"native", native},
           {"drift", drift}};
 }
 

@@ -26,6 +26,7 @@ class ModelReader {
     read_agreement();
     read_published();
     read_failures();
+    read_native();
     read_runs();
     model_.exploratory = query_integer(db_, "SELECT coalesce(min(exploratory), 0) FROM run") == 1;
     model_.scored = query_integer(db_, "SELECT count(*) FROM scored") == 1;
@@ -302,6 +303,17 @@ class ModelReader {
     if (source.step()) {
       model_.published_model = source.text(0);
       model_.published_source = source.text(1);
+    }
+  }
+
+  void read_native() {
+    Stmt query(db_,
+               "SELECT n.arm, sum(n.n_answered), sum(n.n_sum_is_off), sum(n.n_choice_differs), "
+               "sum(n.n_values) FROM v_native n JOIN arm a ON a.name = n.arm GROUP BY a.id ORDER "
+               "BY a.position, a.id");
+    while (query.step()) {
+      model_.native.push_back(
+          {query.text(0), query.integer(1), query.integer(2), query.integer(3), query.integer(4)});
     }
   }
 

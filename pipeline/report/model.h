@@ -130,6 +130,12 @@ struct ReportFailures {
   std::int64_t attempts = 0, given_up = 0;
 };
 
+/// Native replies of one arm, over all its subsets.
+struct ReportNative {
+  std::string arm;
+  std::int64_t answers = 0, sum_is_off = 0, choice_differs = 0, values = 0;
+};
+
 struct ReportRun {
   std::int64_t id = 0;
   std::string started_at, ended_at, outcome, tool_version, git_commit, host;
@@ -147,6 +153,7 @@ struct ReportModel {
   std::vector<ReportArm> arms;
   std::vector<ReportGroup> groups;
   std::vector<ReportFailures> failures;
+  std::vector<ReportNative> native;
   std::vector<ReportRun> runs;
   std::string published_model, published_source;
   std::int64_t unscored = 0;  ///< stored answers that came after the last scoring

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
+#include "backend/dialogue.h"
+#include "backend/probe.h"
+#include "backend/transcript.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "run/key.h"
 #include "run/reads.h"
 #include "run/server.h"
 #include "run/stage.h"
@@ -44,6 +47,21 @@ std::optional<StoredConfiguration> stored_configuration(Store& store, const std:
                              stored(2, "configuration.identity")};
 }
 
+/// "version: registered 0.32.0, found 0.33.0", of the first fact that is not the same.
+std::string first_difference(const Json& registered, const Json& found) {
+  const auto words = [](const Json& facts, const std::string& name) {
+    if (!facts.contains(name)) return std::string("nothing");
+    return facts[name].is_string() ? facts[name].get<std::string>() : facts[name].dump();
+  };
+  for (const Json* facts : {&registered, &found}) {
+    for (const auto& [name, value] : facts->items()) {
+      const std::string before = words(registered, name), after = words(found, name);
+      if (before != after) return fmt::format("{}: registered {}, found {}", name, before, after);
+    }
+  }
+  return "the order of its facts";
+}
+
 class ArmRun {
  public:
   ArmRun(const RunSeams& seams, Store& store, const OpenPlan& plan, const PromptFile& wording,
@@ -73,6 +91,8 @@ class ArmRun {
       identify();
       preflight();
       ArmResult result = read();
+      check_identity();
+      if (recording_ != nullptr) recording_->flush();
       stop();
       return result;
     } catch (const Error& error) {
@@ -120,14 +140,16 @@ class ArmRun {
   }
 
   ReadList list_of(std::int64_t configuration) {
-    return missing_reads(store_, configuration, subsets_, plan_.effective.repeats, options_.limit);
+    return missing_reads(store_, configuration, subsets_, prompt_form(spec_.read),
+                         plan_.effective.repeats, options_.limit);
   }
 
   /// The engine's own word on its version, from a command, so that no boot is needed to know it.
   std::string engine_version() {
     if (!spec_.server || spec_.server->version_command.empty()) return {};
     if (engine_version_.empty()) {
-      engine_version_ = first_line_of(fill_command(spec_.server->version_command, placeholders(0)));
+      engine_version_ = first_line_of(fill_command(spec_.server->version_command, placeholders(0)),
+                                      key_variables(plan_.effective));
     }
     return engine_version_;
   }
@@ -192,34 +214,73 @@ class ArmRun {
   }
 
   void boot() {
-    transport_ = seams_.transport();
+    transport_ = spec_.transcript ? replayed() : seams_.transport();
     endpoint_.timeouts = spec_.timeouts;
-    if (!spec_.key_env.empty()) {
-      const char* key = std::getenv(spec_.key_env.c_str());
-      if (key == nullptr || *key == '\0') {
-        throw Error(ErrorKind::backend,
-                    fmt::format("the key variable {} is not set", spec_.key_env),
-                    "set it in the environment; it is never written anywhere");
-      }
-      endpoint_.bearer_key = key;
+    endpoint_.bearer_key = bearer_key(spec_.key_env);
+    if (spec_.server) start_server();
+    if (!spec_.url.empty()) reach_server();
+    if (!options_.record.empty() && spec_.kind != "simulated") record();
+  }
+
+  std::unique_ptr<Transport> replayed() {
+    const std::filesystem::path path = plan_.resolve(spec_.transcript->file);
+    const std::string text = seams_.files.read(path);
+    if (const std::string found = sha256_hex(text); found != spec_.transcript->sha256) {
+      throw Error(ErrorKind::drift,
+                  fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
+                              spec_.transcript->sha256, found),
+                  "restore the registered file, or register the other one as a deviation");
     }
-    if (spec_.kind == "simulated") return;
-    if (!spec_.server) {
-      endpoint_.base_url = spec_.url;
-      return;
+    Transcript transcript = parse_transcript(text, path.string());
+    if (transcript.header.kind != spec_.transcript->protocol) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("transcript {} was recorded from kind {}, the plan says {}",
+                              path.string(), transcript.header.kind, spec_.transcript->protocol));
     }
+    return std::make_unique<ReplayTransport>(std::move(transcript));
+  }
+
+  /// From here on, so that how often a booting server was asked whether it is ready stays out.
+  void record() {
+    const std::string kind = spec_.transcript ? spec_.transcript->protocol : spec_.kind;
+    auto recording = std::make_unique<RecordingTransport>(
+        std::move(transport_), seams_.files,
+        options_.record / fmt::format("{}.transcript.jsonl", arm_.id),
+        TranscriptHeader{arm_.id, kind});
+    recording_ = recording.get();
+    transport_ = std::move(recording);
+  }
+
+  void reach_server() {
+    endpoint_.base_url = spec_.url;
+    while (endpoint_.base_url.ends_with('/')) endpoint_.base_url.pop_back();
+    StageScope stage(seams_, store_, arm_.id, "boot");
+    const double seconds = wait_until_reachable(
+        *transport_, endpoint_, backend_->health(), seams_.clock,
+        std::chrono::duration<double>(arm_.boot_limit_s), [&] { return stopped(); });
+    stage.done(fmt::format("{} answers after {:.1f} s", spec_.url, seconds));
+  }
+
+  bool stopped() const { return seams_.interrupt.level() > 0; }
+
+  /// For everything but the reads, which have a schedule of their own.
+  Ask patient() {
+    return patient_asker(*transport_, endpoint_, seams_.clock, Backoff(1), spec_.attempts,
+                         [&] { return stopped(); });
+  }
+
+  void start_server() {
     StageScope stage(seams_, store_, arm_.id, "boot");
     engine_version();
     for (int attempt = 1;; ++attempt) {
       const int port = free_port();
       endpoint_.base_url = fmt::format("http://127.0.0.1:{}", port);
       server_ = std::make_unique<Server>(fill_command(spec_.server->command, placeholders(port)),
-                                         fresh_log());
+                                         fresh_log(), key_variables(plan_.effective));
       try {
-        const double seconds =
-            wait_until_ready(*server_, *transport_, endpoint_, backend_->health(), seams_.clock,
-                             std::chrono::duration<double>(arm_.boot_limit_s),
-                             [&] { return seams_.interrupt.level() > 0; });
+        const double seconds = wait_until_ready(
+            *server_, *transport_, endpoint_, backend_->health(), seams_.clock,
+            std::chrono::duration<double>(arm_.boot_limit_s), [&] { return stopped(); });
         stage.done(fmt::format("READY after {:.1f} s{}{}, log {}", seconds,
                                engine_version_.empty() ? "" : ", ", engine_version_,
                                server_->log().string()));
@@ -238,21 +299,29 @@ class ArmRun {
     }
   }
 
-  template <class Result>
-  std::variant<Result, Failure> ask_one_by_one(Dialogue<Result>& dialogue) {
-    Exchanges exchanges(*transport_, endpoint_, seams_.clock, spec_.attempts,
-                        [this] { return seams_.interrupt.level(); });
-    auto outcome = converse(dialogue, exchanges);
-    return outcome;
-  }
-
   void identify() {
     Json identity = Json::object();
     identity["engine"] = engine_version_;
-    auto answer = ask_one_by_one(*backend_->identify());
-    if (auto* failure = std::get_if<Failure>(&answer)) throw_failure("identity", *failure);
-    identity["server"] = std::get<Identity>(answer).facts;
+    facts_ = who_answers("identity");
+    identity["server"] = facts_;
     configuration_ = store_.put_configuration(arm_.id, settings_, identity);
+  }
+
+  Json who_answers(std::string_view what) {
+    auto answer = converse(*backend_->identify(), patient());
+    if (auto* failure = std::get_if<Failure>(&answer)) throw_failure(what, *failure);
+    return std::get<Identity>(std::move(answer)).facts;
+  }
+
+  /// A server that was replaced while it was read from has answered under a wrong name.
+  void check_identity() {
+    if (spec_.kind == "simulated") return;
+    const Json now = who_answers("identity after the reads");
+    if (now == facts_) return;
+    throw Error(ErrorKind::drift,
+                fmt::format("arm {}: the server changed while it was read from: {}", arm_.id,
+                            first_difference(facts_, now)),
+                "its answers of this run cannot be told apart: read them again into another store");
   }
 
   [[noreturn]] void throw_failure(std::string_view what, const Failure& failure) {
@@ -262,34 +331,52 @@ class ArmRun {
         server_ ? fmt::format("the server's log: {}", server_->log().string()) : std::string());
   }
 
+  /// What the probe found is stored, whatever it is. A finding that contradicts the plan ends the
+  /// arm.
   void preflight() {
-    const std::size_t asked = first_subset_with_records();
-    if (asked == subsets_.size()) return;
     StageScope stage(seams_, store_, arm_.id, "preflight");
-    const SubsetIndex& index = subsets_[asked];
-    const auto records = read_records(seams_.files.read(index.path), index.subset->id,
-                                      index.path.string(), [](auto&&) {});
-    const Prompt prompt =
-        render_prompt(wording_, records.front(), "none", plan_.effective.prompt.state_ascii);
-    const Item item{&records.front(), &prompt, "none", 0};
-    auto answer = ask_one_by_one(*backend_->preflight(item));
-    if (auto* failure = std::get_if<Failure>(&answer)) throw_failure("preflight", *failure);
-    const auto& findings = std::get<std::vector<Finding>>(answer);
-    for (const Finding& finding : findings) store_.finding(arm_.id, finding);
-    for (const Finding& finding : findings) {
-      if (finding.ok) continue;
-      throw Error(ErrorKind::backend,
-                  fmt::format("preflight of arm {}: {}: {} ({})", arm_.id, finding.capability,
-                              finding.verdict, finding.evidence),
-                  "the server cannot do what the plan registers");
+    std::vector<Record> records;
+    std::vector<Prompt> prompts;
+    for (const SubsetIndex& index : subsets_) {
+      auto first = first_record(seams_.files, index);
+      if (!first) continue;
+      prompts.push_back(
+          prompt_for(wording_, plan_.effective, *first, "none", prompt_form(spec_.read)));
+      records.push_back(std::move(*first));
     }
-    stage.done(fmt::format("{} findings, all as the plan needs", findings.size()));
+    std::vector<Item> items;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      items.push_back({&records[i], &prompts[i], "none", 0});
+    }
+    const ProbeResult found =
+        probe(spec_, checkpoint_, plan_.effective.prompt, items, ProbeFor::plan, patient());
+    for (const Finding& finding : found.findings) store_.finding(arm_.id, finding);
+    if (found.broke) throw_failure("preflight", *found.broke);
+    for (const Finding& finding : found.findings) {
+      if (!finding.ok) contradiction(finding, found.can);
+    }
+    stage.done(fmt::format("{} findings, all as the plan needs; can read: {}",
+                           found.findings.size(), found.can.verdict()));
   }
 
-  std::size_t first_subset_with_records() const {
-    std::size_t i = 0;
-    while (i < subsets_.size() && subsets_[i].records.empty()) ++i;
-    return i;
+  [[noreturn]] void contradiction(const Finding& finding, const Capabilities& can) {
+    const std::string said = finding.evidence.empty() ? "" : fmt::format(" ({})", finding.evidence);
+    std::size_t at = 0;
+    while (plan_.effective.backends[at].id != spec_.id) ++at;
+    std::string hint = fmt::format("this server reads: {}", can.verdict());
+    if (spec_.read == ReadMode::exact && !can.by_id && can.top_k) {
+      hint += fmt::format(
+          "; reading the k best instead is a deviation to register: field /backends/{}/read from "
+          "\"exact\" to \"top-k\", and /backends/{}/k",
+          at, at);
+    } else if (spec_.k > 0 && can.most_k && spec_.k > *can.most_k) {
+      hint += fmt::format("; fewer is a deviation to register: field /backends/{}/k from {} to {}",
+                          at, spec_.k, *can.most_k);
+    }
+    throw Error(ErrorKind::backend,
+                fmt::format("preflight of arm {}: {}: {}{}", arm_.id, finding.capability,
+                            finding.verdict, said),
+                hint);
   }
 
   ArmResult read() {
@@ -351,8 +438,10 @@ class ArmRun {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Transport> transport_;
+  RecordingTransport* recording_ = nullptr;  // transport_, while it records
   Endpoint endpoint_;
   std::string engine_version_;
+  Json facts_;                      // of the server, before the first read
   std::int64_t configuration_ = 0;  // 0, which has no answers, until the server is known
 };
 
@@ -360,7 +449,8 @@ class ArmRun {
 
 std::string not_run_reason(const Plan& plan, const Arm& arm, const RunOptions& options) {
   const Checkpoint& checkpoint = plan.checkpoint(arm.checkpoint);
-  if (plan.backend(arm.backend).kind == "simulated") return {};
+  const std::string& kind = plan.backend(arm.backend).kind;
+  if (kind == "simulated" || kind == "replay") return {};  // no checkpoint is served
   if (!checkpoint.terms_id.empty() && !options.accepted_terms.contains(checkpoint.terms_id)) {
     return "terms not accepted";
   }

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <string>
 
 namespace preval {
 
@@ -39,14 +40,14 @@ void close_others(const GuardianPipes& pipes) {
   close_range(first, ~0U, 0);
 }
 
-[[noreturn]] void become_server(char* const* arguments, int problem) {
+[[noreturn]] void become_server(char* const* arguments, char* const* environment, int problem) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // should somebody kill even the guardian
   set_signals(SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  execvp(arguments[0], arguments);
+  execvpe(arguments[0], arguments, environment);
   const std::int32_t reason = errno;
   // If even this cannot be written, the guardian sees the exit code.
   [[maybe_unused]] const auto written = write(problem, &reason, sizeof reason);
@@ -59,12 +60,12 @@ class Guardian {
       : pipes_(pipes), signals_(child_signals) {}
 
   /// errno of exec, or 0.
-  std::int32_t start(char* const* arguments) {
+  std::int32_t start(char* const* arguments, char* const* environment) {
     int problem[2];
     if (pipe2(problem, O_CLOEXEC) != 0) return errno;
     server_ = fork();
     if (server_ < 0) return errno;
-    if (server_ == 0) become_server(arguments, problem[1]);
+    if (server_ == 0) become_server(arguments, environment, problem[1]);
     setpgid(server_, server_);  // both sides do it, so that no one is early
     close(problem[1]);
     std::int32_t reason = 0;
@@ -87,6 +88,7 @@ class Guardian {
       if (waiting[0].revents != 0) break;
     }
     end_group();
+    end_orphans();
   }
 
   std::int32_t server() const { return server_; }
@@ -127,6 +129,38 @@ class Guardian {
     gone_within(kPatienceMs);
   }
 
+  /// What has left the group, for a session of its own, comes to the guardian when its parent ends;
+  /// so do its children in turn.
+  void end_orphans() {
+    for (int waited = 0; waited < kPatienceMs; waited += kStepMs) {
+      reap();
+      const std::string left = children();
+      if (left.empty()) return;
+      std::size_t at = 0;
+      while (at < left.size()) {
+        const std::size_t end = std::min(left.find(' ', at), left.size());
+        pid_t pid = 0;
+        for (std::size_t i = at; i < end; ++i) pid = pid * 10 + (left[i] - '0');
+        if (pid > 1) kill(pid, SIGKILL);
+        at = end + 1;
+      }
+      poll(nullptr, 0, kStepMs);
+    }
+  }
+
+  /// Process ids with spaces between them, as the kernel lists them; empty when it does not.
+  static std::string children() {
+    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    if (list < 0) return {};
+    std::string text;
+    std::array<char, 512> block;
+    for (ssize_t got = 0; (got = read(list, block.data(), block.size())) > 0;)
+      text.append(block.data(), static_cast<std::size_t>(got));
+    close(list);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
+    return text;
+  }
+
   GuardianPipes pipes_;
   int signals_;
   pid_t server_ = -1;
@@ -135,7 +169,7 @@ class Guardian {
 
 }  // namespace
 
-void guard(const GuardianPipes& pipes, char* const* arguments) {
+void guard(const GuardianPipes& pipes, char* const* arguments, char* const* environment) {
   setsid();
   prctl(PR_SET_NAME, "preval-guardian");
   set_signals(SIG_IGN);
@@ -154,7 +188,7 @@ void guard(const GuardianPipes& pipes, char* const* arguments) {
   sigaddset(&child_ends, SIGCHLD);
   sigprocmask(SIG_SETMASK, &child_ends, nullptr);
   Guardian guardian(pipes, signalfd(-1, &child_ends, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (const std::int32_t reason = guardian.start(arguments); reason != 0) {
+  if (const std::int32_t reason = guardian.start(arguments, environment); reason != 0) {
     guardian.report(GuardianReport::not_started, reason);
     _exit(1);
   }

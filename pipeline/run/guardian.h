@@ -20,10 +20,12 @@ struct GuardianPipes {
   int log;       ///< stdout and stderr of the server
 };
 
-/// Runs in a forked child of preval and never returns: starts `arguments` (ended by a null pointer)
-/// in a session without terminal and in a group of its own, and ends that group (SIGTERM, SIGKILL 5
-/// s later) when the lifeline ends or the server itself has ended. Signals that a terminal sends do
-/// not reach it. Uses nothing that is unsafe behind a fork.
-[[noreturn]] void guard(const GuardianPipes& pipes, char* const* arguments);
+/// Runs in a forked child of preval and never returns: starts `arguments` with the environment
+/// `environment` (both ended by a null pointer) in a session without terminal and in a group of its
+/// own, and ends that group (SIGTERM, SIGKILL 5 s later) when the lifeline ends or the server
+/// itself has ended. Signals that a terminal sends do not reach it. Uses nothing that is unsafe
+/// behind a fork.
+[[noreturn]] void guard(const GuardianPipes& pipes, char* const* arguments,
+                        char* const* environment);
 
 }  // namespace preval

@@ -26,6 +26,7 @@ struct RunOptions {
   std::filesystem::path root;            ///< {root} of server commands
   std::filesystem::path checkpoints;     ///< folder of checkpoint files
   std::filesystem::path logs;            ///< folder of server logs
+  std::filesystem::path record;          ///< folder of transcripts; empty: none are written
 };
 
 /// What a run came to; the exit code follows from it (cli.md).

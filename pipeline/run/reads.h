@@ -25,9 +25,10 @@ struct ReadList {
   std::vector<std::int64_t> total, done;  ///< per subset, what is stored included in both
 };
 
-/// Every read that the plan and `limit` ask for, less what the store has for this configuration.
+/// Every read that the plan and `limit` ask for in prompts of this form, less what the store has
+/// for this configuration.
 ReadList missing_reads(const Store& store, std::int64_t configuration,
-                       const std::vector<SubsetIndex>& subsets, int repeats,
+                       const std::vector<SubsetIndex>& subsets, PromptForm form, int repeats,
                        std::optional<int> limit);
 
 /// Takes out of the pending reads what smoke asks: the first `records` of each subset, base

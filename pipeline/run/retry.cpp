@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/text.h"
 
 namespace preval {
@@ -14,6 +15,13 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kLongestHint = std::chrono::minutes(5);
+constexpr milliseconds kSlice{200};  // how long an interrupt may go unheard
+
+bool worth_patience(const HttpReply& reply) {
+  const std::optional<Failure> failure = transport_failure(reply);
+  return failure && failure->retry && reply.status != 500 &&
+         reply.transport != TransportStatus::timeout;
+}
 
 }  // namespace
 
@@ -45,6 +53,43 @@ milliseconds Backoff::delay(int attempt, const HttpReply& last, Clock& clock) {
 
 bool stops_arm(const Failure& failure) {
   return failure.http_status == 401 || failure.http_status == 403 || failure.http_status == 404;
+}
+
+namespace {
+
+void check(const std::function<bool()>& interrupted) {
+  if (interrupted()) throw Error(ErrorKind::interrupted, "stopped by the user");
+}
+
+/// One exchange, given up when the user says so: nothing of it is worth finishing.
+HttpReply exchange_unless(Transport& transport, const Endpoint& endpoint,
+                          const HttpRequest& request, const std::function<bool()>& interrupted) {
+  // Shared, because a transport that is left in the middle still holds the callback.
+  const auto result = std::make_shared<std::optional<HttpReply>>();
+  transport.start(endpoint, request, [result](HttpReply reply) { *result = std::move(reply); });
+  while (!*result) {
+    check(interrupted);
+    transport.wait(kSlice);
+  }
+  return **std::move(result);
+}
+
+}  // namespace
+
+Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, Backoff backoff,
+                  int attempts, std::function<bool()> interrupted) {
+  return [&transport, &endpoint, &clock, backoff, attempts,
+          interrupted = std::move(interrupted)](const HttpRequest& request) mutable {
+    for (int attempt = 1;; ++attempt) {
+      HttpReply reply = exchange_unless(transport, endpoint, request, interrupted);
+      if (attempt >= attempts || !worth_patience(reply)) return reply;
+      milliseconds left = backoff.delay(attempt, reply, clock);
+      for (; left > milliseconds(0); left -= kSlice) {
+        check(interrupted);
+        clock.sleep(std::min(left, kSlice));
+      }
+    }
+  };
 }
 
 }  // namespace preval

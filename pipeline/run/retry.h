@@ -3,6 +3,7 @@
 // table in backend/transport.h); how long to wait, and when to stop believing in a server, is here.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "backend/backend.h"
@@ -36,5 +37,11 @@ std::optional<std::chrono::milliseconds> wait_hint(const HttpReply& reply, Clock
 /// Whether a failure says that no other read of this arm can succeed: wrong key (401, 403) or no
 /// such model or path (404).
 bool stops_arm(const Failure& failure);
+
+/// Makes one exchange after the other and asks again, `attempts` times in all, where a reply says
+/// that this server is busy or cannot be reached now. Not after a 500 or a timeout: to a probe,
+/// these are answers. Throws interrupted. Everything that is passed by reference must outlive it.
+Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, Backoff backoff,
+                  int attempts, std::function<bool()> interrupted);
 
 }  // namespace preval

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <list>
 
-#include "base/error.h"
-
 namespace preval {
 
 using std::chrono::milliseconds;
@@ -20,6 +18,7 @@ constexpr milliseconds kWait{50};
 struct Active {
   Job job;
   int attempt = 1;
+  bool alone = false;  // nothing else may be in flight
   std::unique_ptr<Dialogue<TokenPrompt>> tokenising;
   TokenPrompt tokens;
   std::unique_ptr<Dialogue<Answer>> reading;
@@ -29,6 +28,7 @@ struct Active {
 struct Waiting {
   Job job;
   int attempt = 1;
+  bool alone = false;
   nanoseconds due{0};
 };
 
@@ -68,19 +68,31 @@ class Schedule {
     if (!ended()) end_ = {kind, reason};
   }
 
+  /// The waiting job whose time has come; one that must be alone goes first, since nothing new is
+  /// begun until it had its turn.
+  std::list<Waiting>::iterator due_job() {
+    const auto is_due = [now = clock_.monotonic()](const Waiting& waiting) {
+      return waiting.due <= now;
+    };
+    const auto alone = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+      return waiting.alone && is_due(waiting);
+    });
+    return alone != waiting_.end() ? alone : std::find_if(waiting_.begin(), waiting_.end(), is_due);
+  }
+
   void fill() {
     while (!ended() && active_.size() < static_cast<std::size_t>(limits_.concurrency)) {
-      const auto due = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
-        return waiting.due <= clock_.monotonic();
-      });
+      if (!active_.empty() && active_.front().alone) return;
+      const auto due = due_job();
       if (due != waiting_.end()) {
-        Waiting waiting = std::move(*due);
+        if (due->alone && !active_.empty()) return;
+        const Waiting waiting = std::move(*due);
         waiting_.erase(due);
-        start(std::move(waiting.job), waiting.attempt);
+        start(waiting.job, waiting.attempt, waiting.alone);
       } else if (!exhausted_) {
         std::optional<Job> job = hooks_.next();
         if (job) {
-          start(std::move(*job), 1);
+          start(std::move(*job), 1, false);
         } else {
           exhausted_ = true;
         }
@@ -100,11 +112,12 @@ class Schedule {
     clock_.sleep(std::clamp<nanoseconds>(left, milliseconds(1), kWait));
   }
 
-  void start(Job job, int attempt) {
+  void start(Job job, int attempt, bool alone) {
     active_.emplace_back();
     const auto at = std::prev(active_.end());
     at->job = std::move(job);
     at->attempt = attempt;
+    at->alone = alone;
     at->tokenising = backend_.tokenise(at->job.item());
     tokenised(at, at->tokenising->begin());
   }
@@ -121,7 +134,7 @@ class Schedule {
       failed(at, *failure);
     } else {
       at->tokens = std::get<TokenPrompt>(std::move(step));
-      at->reading = backend_.read(at->job.item(), at->tokens);
+      at->reading = backend_.read(at->job.item(), at->tokens, {});
       read(at, at->reading->begin());
     }
   }
@@ -149,11 +162,12 @@ class Schedule {
 
   void failed(Place at, const Failure& failure) {
     server_failures_ = failure.server ? server_failures_ + 1 : 0;
-    const bool final = !failure.retry || at->attempt >= limits_.attempts;
+    const bool tried_alone = failure.alone && at->alone;
+    const bool final = !failure.retry || tried_alone || at->attempt >= limits_.attempts;
     hooks_.failed(at->job, failure, at->attempt, final);
     if (!final) {
       const nanoseconds due = clock_.monotonic() + backoff_.delay(at->attempt, at->last, clock_);
-      waiting_.push_back({std::move(at->job), at->attempt + 1, due});
+      waiting_.push_back({std::move(at->job), at->attempt + 1, failure.alone || at->alone, due});
     }
     active_.erase(at);
     if (stops_arm(failure)) {
@@ -185,43 +199,6 @@ ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const End
                          Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
                          const ScheduleHooks& hooks) {
   return Schedule(backend, transport, endpoint, clock, backoff, limits, hooks).run();
-}
-
-Exchanges::Exchanges(Transport& transport, const Endpoint& endpoint, Clock& clock, int attempts,
-                     std::function<int()> stop)
-    : transport_(transport),
-      endpoint_(endpoint),
-      clock_(clock),
-      attempts_(attempts),
-      stop_(std::move(stop)),
-      backoff_(1) {}
-
-HttpReply Exchanges::operator()(const HttpRequest& request) {
-  for (int attempt = 1;; ++attempt) {
-    HttpReply reply = once(request);
-    const auto failure = transport_failure(reply);
-    if (!failure || !failure->retry || attempt >= attempts_) return reply;
-    const nanoseconds due = clock_.monotonic() + backoff_.delay(attempt, reply, clock_);
-    while (clock_.monotonic() < due) {
-      check_stop();
-      clock_.sleep(std::clamp<nanoseconds>(due - clock_.monotonic(), milliseconds(1), kWait));
-    }
-  }
-}
-
-HttpReply Exchanges::once(const HttpRequest& request) {
-  // Shared, because a transport that is left in the middle still holds the callback.
-  const auto result = std::make_shared<std::optional<HttpReply>>();
-  transport_.start(endpoint_, request, [result](HttpReply reply) { *result = std::move(reply); });
-  while (!*result) {
-    check_stop();
-    transport_.wait(kWait);
-  }
-  return **std::move(result);
-}
-
-void Exchanges::check_stop() const {
-  if (stop_() > 0) throw Error(ErrorKind::interrupted, "stopped by the user");
 }
 
 }  // namespace preval

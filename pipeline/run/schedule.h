@@ -1,7 +1,9 @@
 #pragma once
 // N reads in flight on one thread. The schedule takes jobs one by one, walks each through its two
 // dialogues (tokenise, read), waits before it asks again, and hands over every answer and every
-// failure as it comes. It knows nothing of stores, subsets or plans.
+// failure as it comes. A job whose failure asks to be alone (Failure::alone) is tried once more
+// when nothing else is in flight, and nothing is begun beside it. It knows nothing of stores,
+// subsets or plans.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,37 +54,5 @@ struct ScheduleEnd {
 ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint,
                          Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
                          const ScheduleHooks& hooks);
-
-/// One exchange after the other, for identify and preflight. A reply that is worth asking again by
-/// the retry table is asked again, after the same pauses as reads. Throws interrupted as soon as
-/// `stop` says so: nothing of this is worth finishing.
-class Exchanges {
- public:
-  Exchanges(Transport& transport, const Endpoint& endpoint, Clock& clock, int attempts,
-            std::function<int()> stop);
-  HttpReply operator()(const HttpRequest& request);
-
- private:
-  HttpReply once(const HttpRequest& request);
-  void check_stop() const;
-
-  Transport& transport_;
-  const Endpoint& endpoint_;
-  Clock& clock_;
-  int attempts_;
-  std::function<int()> stop_;
-  Backoff backoff_;
-};
-
-/// Walks one dialogue to its end.
-template <class Result>
-std::variant<Result, Failure> converse(Dialogue<Result>& dialogue, Exchanges& exchanges) {
-  Step<Result> step = dialogue.begin();
-  while (auto* request = std::get_if<HttpRequest>(&step)) {
-    step = dialogue.reply(exchanges(*request));
-  }
-  if (auto* result = std::get_if<Result>(&step)) return std::move(*result);
-  return std::get<Failure>(std::move(step));
-}
 
 }  // namespace preval

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -22,6 +23,7 @@
 #include "base/text.h"
 #include "run/guardian.h"
 #include "run/listener.h"
+#include "run/retry.h"
 
 namespace preval {
 
@@ -33,6 +35,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kFirstPoll{50}, kLongestPoll{1000};
 constexpr double kHealthPatience = 2;  // seconds for one health check
+// A server that is being started opens its port late; a mistyped address never does.
+constexpr duration<double> kLongestRefusal{30};
 constexpr milliseconds kShortCommand{10'000};
 constexpr std::streamoff kLogTail = 64 * 1024;
 
@@ -73,6 +77,18 @@ std::vector<char*> argument_pointers(const std::vector<std::string>& command) {
     pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   return pointers;
+}
+
+/// The environment without some variables: keys are for preval alone. Points into `environ`.
+std::vector<char*> environment_without(const std::vector<std::string>& hidden) {
+  std::vector<char*> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::find(hidden.begin(), hidden.end(), name) == hidden.end()) kept.push_back(*entry);
+  }
+  kept.push_back(nullptr);
+  return kept;
 }
 
 std::string words_for(int status) {
@@ -150,7 +166,8 @@ std::vector<std::string> fill_command(const std::vector<std::string>& command,
   return filled;
 }
 
-std::string first_line_of(const std::vector<std::string>& command) {
+std::string first_line_of(const std::vector<std::string>& command,
+                          const std::vector<std::string>& hidden) {
   check_not_empty(command);
   Pipe out = make_pipe(), err = make_pipe();
   posix_spawn_file_actions_t files;
@@ -162,8 +179,9 @@ std::string first_line_of(const std::vector<std::string>& command) {
   posix_spawnattr_init(&settings);
   posix_spawnattr_setflags(&settings, POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
-  const int reason = posix_spawnp(&pid, command[0].c_str(), &files, &settings,
-                                  argument_pointers(command).data(), environ);
+  const int reason =
+      posix_spawnp(&pid, command[0].c_str(), &files, &settings, argument_pointers(command).data(),
+                   environment_without(hidden).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&settings);
   if (reason != 0) throw cannot_start(command[0], reason);
@@ -192,7 +210,8 @@ std::string first_line_of(const std::vector<std::string>& command) {
   return line;
 }
 
-Server::Server(const std::vector<std::string>& command, const std::filesystem::path& log)
+Server::Server(const std::vector<std::string>& command, const std::filesystem::path& log,
+               const std::vector<std::string>& hidden)
     : log_(log) {
   check_not_empty(command);
   if (!log.parent_path().empty()) {
@@ -209,10 +228,12 @@ Server::Server(const std::vector<std::string>& command, const std::filesystem::p
     system_error(fmt::format("cannot write the server's log {}", log.string()));
   Pipe lifeline = make_pipe(), reports = make_pipe();
   std::vector<char*> arguments = argument_pointers(command);
+  std::vector<char*> environment = environment_without(hidden);
   guardian_ = fork();
   if (guardian_ < 0) system_error("cannot start a process");
   if (guardian_ == 0) {
-    guard({lifeline.read_end.get(), reports.write_end.get(), log_file.get()}, arguments.data());
+    guard({lifeline.read_end.get(), reports.write_end.get(), log_file.get()}, arguments.data(),
+          environment.data());
   }
   reports.write_end.reset();
   lifeline_ = lifeline.write_end.release();
@@ -324,6 +345,31 @@ double wait_until_ready(Server& server, Transport& transport, const Endpoint& en
           log_hint);
     }
     clock.sleep(pause);
+    pause = std::min(kLongestPoll, pause + pause / 4);
+  }
+}
+
+double wait_until_reachable(Transport& transport, const Endpoint& endpoint,
+                            const HttpRequest& health, Clock& clock, duration<double> limit,
+                            const std::function<bool()>& interrupted) {
+  const auto start = clock.monotonic();
+  milliseconds pause = kFirstPoll;
+  while (true) {
+    const HttpReply reply = exchange(transport, endpoint, health);
+    const duration<double> elapsed(clock.monotonic() - start);
+    const std::optional<Failure> failure = transport_failure(reply);
+    if (!failure || !failure->retry) return elapsed.count();
+    const bool answers = reply.transport == TransportStatus::ok;
+    if (elapsed >= (answers ? limit : std::min(limit, kLongestRefusal))) {
+      throw Error(ErrorKind::backend,
+                  fmt::format("{} is not ready after {}: {}", endpoint.base_url,
+                              human_duration(elapsed.count()), failure->message),
+                  answers ? "the plan's boot_limit_s says how long it may take"
+                          : "start the server first, or correct the plan's url");
+    }
+    if (interrupted()) throw Error(ErrorKind::interrupted, "stopped while waiting for the server");
+    clock.sleep(std::min<std::chrono::nanoseconds>(
+        std::max(pause, wait_hint(reply, clock).value_or(milliseconds(0))), kLongestPoll));
     pause = std::min(kLongestPoll, pause + pause / 4);
   }
 }

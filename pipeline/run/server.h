@@ -21,14 +21,17 @@ int free_port();
 std::vector<std::string> fill_command(const std::vector<std::string>& command,
                                       const std::map<std::string, std::string>& values);
 
-/// Standard output of a short command, first line, at most 10 s. Throws backend errors.
-std::string first_line_of(const std::vector<std::string>& command);
+/// Standard output of a short command, first line, at most 10 s. The command does not see the
+/// environment variables `hidden`. Throws backend errors.
+std::string first_line_of(const std::vector<std::string>& command,
+                          const std::vector<std::string>& hidden = {});
 
 class Server {
  public:
   /// Starts the command with stdout and stderr in `log`. Throws a backend error when it cannot be
-  /// executed at all (no such program).
-  Server(const std::vector<std::string>& command, const std::filesystem::path& log);
+  /// executed at all (no such program). The server does not see the environment variables `hidden`.
+  Server(const std::vector<std::string>& command, const std::filesystem::path& log,
+         const std::vector<std::string>& hidden = {});
   /// SIGTERM to the group, SIGKILL after 5 s.
   ~Server();
   Server(const Server&) = delete;
@@ -65,5 +68,14 @@ double wait_until_ready(Server& server, Transport& transport, const Endpoint& en
                         const HttpRequest& health, Clock& clock,
                         std::chrono::duration<double> limit,
                         const std::function<bool()>& interrupted);
+
+/// For a server that somebody else runs: waits while nobody listens (at most 30 s, and never longer
+/// than `limit`) and while the server says that it is not ready yet (at most `limit`). Any other
+/// answer ends the wait: whether it is a good one, identity and probe will say. Returns seconds;
+/// throws backend when the time is over.
+double wait_until_reachable(Transport& transport, const Endpoint& endpoint,
+                            const HttpRequest& health, Clock& clock,
+                            std::chrono::duration<double> limit,
+                            const std::function<bool()>& interrupted);
 
 }  // namespace preval

@@ -55,7 +55,7 @@ class CellReader {
     Stmt query(
         db_,
         "SELECT p.id, r.id, r.record_id, r.set_id, r.target, p.predicted, p.tied, p.label_mass, "
-        "p.labels_returned FROM record r "
+        "p.labels_returned, p.value IS NULL FROM record r "
         "CROSS JOIN prompt q ON q.record_id = r.id AND q.variant = 'none' AND q.current = 1 "
         "CROSS JOIN prediction p ON p.configuration_id = ?1 AND p.prompt_id = q.id AND p.repeat = "
         "0 "
@@ -79,11 +79,14 @@ class CellReader {
     const std::size_t labels = size_of_set(row.integer(3));
     const auto target = static_cast<int>(row.integer(4));
     const auto predicted = static_cast<int>(row.integer(5));
-    read_probabilities(row.integer(0), record, labels);
     if (target < 0 || static_cast<std::size_t>(target) >= labels)
       torn(record, "its target is no option");
-    check_answer(record, predicted, row.integer(6) == 1, row.real_or_null(7));
-    cell_.reads.add(probabilities_, static_cast<std::size_t>(target));
+    // A score that came as an expected level has no probabilities, so no calibration.
+    if (row.integer(9) == 1) {
+      read_probabilities(row.integer(0), record, labels);
+      check_answer(record, predicted, row.integer(6) == 1, row.real_or_null(7));
+      cell_.reads.add(probabilities_, static_cast<std::size_t>(target));
+    }
     cell_.records.push_back(row.integer(1));
     cell_.predicted.push_back(predicted);
     if (predicted == target) ++cell_.n_correct;

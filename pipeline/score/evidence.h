@@ -43,8 +43,8 @@ struct PublishedSubset {
 /// The answers of one arm to one subset: base variant, repeat 0, in the order that scoring asks
 /// for.
 struct Cell {
-  ScoredReads reads;
-  std::vector<std::int64_t> records;  ///< record.id, ascending with `reads`
+  ScoredReads reads;                  ///< of the answers that have probabilities
+  std::vector<std::int64_t> records;  ///< record.id of every answer, in the same order
   std::vector<int> predicted;         ///< option position
   std::size_t n_correct = 0;
   std::size_t n_tied = 0;

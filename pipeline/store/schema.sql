@@ -77,9 +77,10 @@ CREATE TABLE prompt (          -- a record as it was put to models
   id        INTEGER PRIMARY KEY,
   record_id INTEGER NOT NULL REFERENCES record,
   variant   TEXT NOT NULL CHECK (variant IN ('none', 'reversed')),
+  form      TEXT NOT NULL CHECK (form IN ('messages', 'native')), -- native: the record's own input
   sha256    BLOB NOT NULL CHECK (length(sha256) = 32),
   current   INTEGER NOT NULL CHECK (current IN (0, 1)), -- 0: the wording has since changed
-  UNIQUE (record_id, variant, sha256)
+  UNIQUE (record_id, variant, form, sha256)
 ) STRICT;
 
 CREATE TABLE arm (             -- checkpoint on backend
@@ -127,6 +128,10 @@ CREATE TABLE prediction (      -- one answer; its key is all that can change it
   prompt_tokens    INTEGER,
   requests         INTEGER NOT NULL,
   latency_ms       REAL,
+  printed_sum      REAL,               -- native: sum of the printed probabilities
+  sum_is_off       INTEGER CHECK (sum_is_off IN (0, 1)),     -- native: by more than 0.05 from 1
+  choice_differs   INTEGER CHECK (choice_differs IN (0, 1)), -- native: named choice and largest number
+  value            REAL,               -- native: a score as an expected level; then there are no labels
   UNIQUE (configuration_id, prompt_id, repeat, exploratory)
 ) STRICT;
 

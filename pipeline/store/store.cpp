@@ -21,8 +21,9 @@ std::optional<double> finite_or_null(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::string prompt_key(std::int64_t record, std::string_view variant, std::string_view sha256) {
-  return fmt::format("{} {} {}", record, variant, sha256);
+std::string prompt_key(std::int64_t record, std::string_view variant, std::string_view form,
+                       std::string_view sha256) {
+  return fmt::format("{} {} {} {}", record, variant, form, sha256);
 }
 
 std::string prediction_key(std::int64_t configuration, std::int64_t prompt, int repeat) {
@@ -34,7 +35,9 @@ std::string prediction_key(std::int64_t configuration, std::int64_t prompt, int 
 struct Store::Batch {
   struct PromptRow {
     std::int64_t id, record;
-    std::string variant, sha256;
+    std::string variant;
+    PromptForm form;
+    std::string sha256;
   };
 
   struct LabelRow {
@@ -54,6 +57,7 @@ struct Store::Batch {
     std::optional<double> floor, bound;
     int prompt_tokens, requests;
     double latency_ms;
+    std::optional<NativeFacts> native;
     std::vector<LabelRow> labels;
   };
 
@@ -80,14 +84,16 @@ struct Store::Statements {
   explicit Statements(Db& db)
       : find_prompt(
             db,
-            "SELECT id, current FROM prompt WHERE record_id = ? AND variant = ? AND sha256 = ?"),
+            "SELECT id, current FROM prompt WHERE record_id = ? AND variant = ? AND form = ? AND "
+            "sha256 = ?"),
         retire_prompts(
             db,
-            "UPDATE prompt SET current = 0 WHERE record_id = ? AND variant = ? AND current = 1"),
+            "UPDATE prompt SET current = 0 WHERE record_id = ? AND variant = ? AND form = ? AND "
+            "current = 1"),
         put_prompt(
             db,
-            "INSERT INTO prompt (id, record_id, variant, sha256, current) VALUES (?, ?, ?, ?, 1) "
-            "ON CONFLICT (record_id, variant, sha256) DO UPDATE SET current = 1"),
+            "INSERT INTO prompt (id, record_id, variant, form, sha256, current) VALUES (?, ?, ?, "
+            "?, ?, 1) ON CONFLICT (record_id, variant, form, sha256) DO UPDATE SET current = 1"),
         find_prediction(db,
                         "SELECT 1 FROM prediction WHERE configuration_id = ? AND prompt_id = ? AND "
                         "repeat = ? AND exploratory = ?"),
@@ -95,8 +101,9 @@ struct Store::Statements {
             db,
             "INSERT INTO prediction (configuration_id, prompt_id, repeat, exploratory, run_id, "
             "predicted, tied, tied_at_bound, label_mass, entropy, argmax_is_label, "
-            "labels_returned, floor, bound, prompt_tokens, requests, latency_ms) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+            "labels_returned, floor, bound, prompt_tokens, requests, latency_ms, printed_sum, "
+            "sum_is_off, choice_differs, value) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         put_label(
             db,
             "INSERT INTO label (prediction_id, position, option, logprob, probability, source) "
@@ -140,22 +147,22 @@ void Store::gathered_one() {
   flush_if_due();
 }
 
-std::int64_t Store::put_prompt(std::int64_t record, std::string_view variant,
+std::int64_t Store::put_prompt(std::int64_t record, std::string_view variant, PromptForm form,
                                const std::string& sha256) {
   const std::string digest = bytes_of_hex(sha256);
-  const std::string key = prompt_key(record, variant, sha256);
+  const std::string key = prompt_key(record, variant, to_text(form), sha256);
   if (const auto waiting = batch_->prompt_ids.find(key); waiting != batch_->prompt_ids.end()) {
     return waiting->second;
   }
   Stmt& find = statements_->find_prompt;
-  find.bind(1, record).bind(2, variant).bind_blob(3, digest);
+  find.bind(1, record).bind(2, variant).bind(3, to_text(form)).bind_blob(4, digest);
   const bool known = find.step();
   const std::int64_t id = known ? find.integer(0) : next_prompt_;
   const bool current = known && find.integer(1) == 1;
   find.reset();
   if (current) return id;
   if (!known) ++next_prompt_;
-  batch_->prompts.push_back({id, record, std::string(variant), digest});
+  batch_->prompts.push_back({id, record, std::string(variant), form, digest});
   batch_->prompt_ids.emplace(key, id);
   gathered_one();
   return id;
@@ -177,7 +184,8 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
                            const Answer& answer) {
   const Distribution& read = answer.distribution;
   const std::vector<int>& options = item.prompt->options;
-  if (read.labels.size() != options.size()) {
+  const bool expected_level = answer.native && answer.native->value;
+  if (read.labels.size() != options.size() && !(expected_level && read.labels.empty())) {
     throw std::logic_error(
         fmt::format("{} labels for {} options", read.labels.size(), options.size()));
   }
@@ -196,9 +204,10 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
                            answer.prompt_tokens,
                            answer.requests,
                            answer.latency_ms,
+                           answer.native,
                            {}};
-  row.labels.reserve(options.size());
-  for (std::size_t i = 0; i < options.size(); ++i) {
+  row.labels.reserve(read.labels.size());
+  for (std::size_t i = 0; i < read.labels.size(); ++i) {
     const LabelProbability& label = read.labels[i];
     row.labels.push_back(
         {options[i], label.logprob, label.probability, static_cast<int>(label.source)});
@@ -233,9 +242,11 @@ void Store::flush() {
 
 void Store::write_batch() {
   for (const Batch::PromptRow& row : batch_->prompts) {
-    statements_->retire_prompts.bind(1, row.record).bind(2, row.variant).run();
+    const std::string_view form = to_text(row.form);
+    statements_->retire_prompts.bind(1, row.record).bind(2, row.variant).bind(3, form).run();
     Stmt& put = statements_->put_prompt;
-    put.bind(1, row.id).bind(2, row.record).bind(3, row.variant).bind_blob(4, row.sha256).run();
+    put.bind(1, row.id).bind(2, row.record).bind(3, row.variant).bind(4, form);
+    put.bind_blob(5, row.sha256).run();
   }
   for (const Batch::PredictionRow& row : batch_->predictions) {
     Stmt& put = statements_->put_prediction;
@@ -244,6 +255,12 @@ void Store::write_batch() {
     put.bind(9, finite_or_null(row.label_mass)).bind(10, row.entropy).bind(11, row.argmax_is_label);
     put.bind(12, row.labels_returned).bind(13, row.floor).bind(14, row.bound);
     put.bind(15, row.prompt_tokens).bind(16, row.requests).bind(17, row.latency_ms);
+    if (row.native) {
+      put.bind(18, row.native->printed_sum).bind(19, row.native->sum_is_off);
+      put.bind(20, row.native->choice_differs).bind(21, row.native->value);
+    } else {
+      put.bind_null(18).bind_null(19).bind_null(20).bind_null(21);
+    }
     put.run();
     const std::int64_t prediction = db_.last_insert_rowid();
     for (std::size_t i = 0; i < row.labels.size(); ++i) {

@@ -18,7 +18,7 @@
 
 namespace preval {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 /// "Prev" as a 32-bit number: SQLite's application_id of our files.
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
@@ -87,9 +87,10 @@ class Store {
   /// Registers the records of a verified subset as the current ones. Returns record.id by position.
   std::vector<std::int64_t> put_records(const std::string& dataset, const std::string& subset,
                                         const std::vector<Record>& records);
-  /// Registers a prompt as the current one of its record and variant. `sha256`: 64 hexadecimal
-  /// digits. Returns prompt.id.
-  std::int64_t put_prompt(std::int64_t record, std::string_view variant, const std::string& sha256);
+  /// Registers a prompt as the current one of its record, variant and form. `sha256`: 64
+  /// hexadecimal digits. Returns prompt.id.
+  std::int64_t put_prompt(std::int64_t record, std::string_view variant, PromptForm form,
+                          const std::string& sha256);
 
   /// "not run" and "failed" do not undo "started" while the arm has answers that count: the reason
   /// then goes to an event.

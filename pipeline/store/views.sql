@@ -52,7 +52,11 @@ SELECT a.name             AS arm,
        p.prompt_tokens    AS prompt_tokens,
        p.requests         AS requests,
        p.exploratory      AS exploratory,
-       p.run_id           AS run
+       p.run_id           AS run,
+       p.printed_sum      AS printed_sum,
+       p.sum_is_off       AS sum_is_off,
+       p.choice_differs   AS choice_differs,
+       p.value            AS value
 FROM v_evidence e
 JOIN prediction p ON p.id = e.prediction_id
 JOIN record r ON r.id = e.record_key
@@ -205,6 +209,37 @@ LEFT JOIN given_up g ON g.arm_id = k.arm_id AND g.subset_id = k.subset_id AND g.
                     AND g.repeat = k.repeat
 WHERE a.in_plan = 1 AND s.in_plan = 1
 ORDER BY a.position, s.position, k.variant, k.repeat;
+
+CREATE VIEW v_native AS
+SELECT a.name AS arm, s.name AS subset, count(*) AS n_answered,
+       sum(p.sum_is_off)     AS n_sum_is_off,
+       sum(p.choice_differs) AS n_choice_differs,
+       count(p.value)        AS n_values
+FROM v_evidence e
+JOIN prediction p ON p.id = e.prediction_id
+JOIN arm a ON a.id = e.arm_id
+JOIN subset s ON s.id = e.subset_id
+WHERE a.read = 'native' AND e.variant = 'none' AND e.repeat = 0
+GROUP BY a.id, s.id;
+
+CREATE VIEW v_label_mass AS
+WITH ranked AS (
+  SELECT e.arm_id, e.subset_id, p.label_mass AS mass,
+         row_number() OVER (PARTITION BY e.arm_id, e.subset_id ORDER BY p.label_mass) AS i,
+         count(*) OVER (PARTITION BY e.arm_id, e.subset_id) AS n
+  FROM v_evidence e JOIN prediction p ON p.id = e.prediction_id
+  WHERE e.variant = 'none' AND e.repeat = 0 AND p.label_mass IS NOT NULL)
+SELECT a.name AS arm, s.name AS subset, max(k.n) AS n,
+       min(k.mass) AS least,
+       max(CASE WHEN k.i = 1 + (k.n - 1) / 20 THEN k.mass END) AS p05,
+       max(CASE WHEN k.i = 1 + (k.n - 1) / 4 THEN k.mass END)  AS p25,
+       max(CASE WHEN k.i = 1 + k.n / 2 THEN k.mass END)        AS median,
+       max(CASE WHEN k.i = k.n - (k.n - 1) / 4 THEN k.mass END) AS p75,
+       max(k.mass) AS largest
+FROM ranked k
+JOIN arm a ON a.id = k.arm_id
+JOIN subset s ON s.id = k.subset_id
+GROUP BY a.id, s.id;
 
 CREATE VIEW v_latency AS
 WITH timed AS (
@@ -446,6 +481,27 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_prediction', 'requests', 'number', 'HTTP exchanges that the answer took'),
   ('v_prediction', 'exploratory', '0 or 1', '1: from an exploratory run'),
   ('v_prediction', 'run', 'number', 'run in which it happened (v_run)'),
+  ('v_prediction', 'printed_sum', 'probability', 'native reads: sum of the probabilities as the server printed them'),
+  ('v_prediction', 'sum_is_off', '0 or 1', 'native reads: the printed sum differs from 1 by more than 0.05'),
+  ('v_prediction', 'choice_differs', '0 or 1', 'native reads: the named choice is more than 0.01 below the largest printed number'),
+  ('v_prediction', 'value', 'level', 'native reads: a score that came as an expected level, counted from 0; it has no labels'),
+  ('v_native', '*', '', 'native reads per arm and subset: what their replies are remarkable for'),
+  ('v_native', 'arm', 'name', 'arm: a checkpoint on a backend'),
+  ('v_native', 'subset', 'name', 'subset of the plan'),
+  ('v_native', 'n_answered', 'number', 'answers, base variant, repeat 0'),
+  ('v_native', 'n_sum_is_off', 'number', 'answers whose printed sum differs from 1 by more than 0.05'),
+  ('v_native', 'n_choice_differs', 'number', 'answers whose named choice is not the largest printed number'),
+  ('v_native', 'n_values', 'number', 'scores that came as an expected level'),
+  ('v_label_mass', '*', '', 'quantiles of the label mass per arm and subset: observed values, base variant, repeat 0'),
+  ('v_label_mass', 'arm', 'name', 'arm: a checkpoint on a backend'),
+  ('v_label_mass', 'subset', 'name', 'subset of the plan'),
+  ('v_label_mass', 'n', 'number', 'answers with a label mass'),
+  ('v_label_mass', 'least', 'probability', 'the least one'),
+  ('v_label_mass', 'p05', 'probability', 'of 100, 5 are less'),
+  ('v_label_mass', 'p25', 'probability', 'lower quartile'),
+  ('v_label_mass', 'median', 'probability', 'upper median'),
+  ('v_label_mass', 'p75', 'probability', 'upper quartile'),
+  ('v_label_mass', 'largest', 'probability', 'the largest one'),
   ('v_label', '*', '', 'one row per label of every answer that counts'),
   ('v_label', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_label', 'subset', 'name', 'subset of the plan'),

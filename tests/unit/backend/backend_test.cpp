@@ -41,7 +41,7 @@ TEST_CASE("every kind is made for every mode that it can read in") {
 TEST_CASE("unknown kinds and impossible modes are usage errors that say what there is") {
   CHECK(problem(spec("lamacpp", ReadMode::exact)) ==
         "backend b1: unknown kind \"lamacpp\": did you mean llamacpp? | known kinds: llamacpp, "
-        "simulated");
+        "vllm, sglang, openai-chat, ollama, systemone, simulated");
   CHECK(problem(spec("", ReadMode::exact)).find("unknown kind \"\"") != std::string::npos);
   CHECK(problem(spec("llamacpp", ReadMode::native)) ==
         "backend b1: kind llamacpp cannot read in mode native | kind llamacpp reads: exact, top-k");

@@ -155,3 +155,22 @@ TEST_CASE("a prompt that is too long and a NaN have classes of their own") {
   CHECK_FALSE(nan->retry);
   CHECK(nan->server);
 }
+
+TEST_CASE("a redirect is final and names where it would have led to") {
+  for (const auto& [location, host] :
+       {std::pair{"https://user:pw@login.example:8443/x?next=1", "login.example:8443"},
+        {"http://example.org", "example.org"},
+        {"//cdn.example/x", "cdn.example"},
+        {"/login", "another path"}}) {
+    HttpReply reply;
+    reply.status = 307;
+    reply.location = location;
+    const auto failure = transport_failure(reply);
+    REQUIRE(failure.has_value());
+    CHECK(failure->error_class == "http_error");
+    CHECK(failure->message ==
+          std::string("HTTP 307: redirected to ") + host + ", which is not followed");
+    CHECK_FALSE(failure->retry);
+    CHECK_FALSE(failure->server);
+  }
+}

@@ -1,5 +1,6 @@
 #include "backend/llamacpp_completion.h"
 
+#include "backend/acceptance.h"
 #include "backend/llamacpp_replies.h"
 
 using namespace preval;

@@ -7,6 +7,7 @@
 
 #include "backend/dialogues.h"
 #include "backend/llamacpp.h"
+#include "backend/probe.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "catch.h"
@@ -133,7 +134,7 @@ TEST_CASE("exact and top-k reads of the real server", "[live]") {
     const Item item{&question, &prompt, "none", 0};
     const TokenPrompt tokens = converse_with<TokenPrompt>(*exact.tokenise(item), ask).result();
     REQUIRE(tokens.labels.size() == prompt.labels.size());
-    const Answer read = converse_with<Answer>(*exact.read(item, tokens), ask).result();
+    const Answer read = converse_with<Answer>(*exact.read(item, tokens, {}), ask).result();
     const Answer whole = converse_with<Answer>(*exact.read_whole_vocabulary(tokens), ask).result();
     if (read.requests > 1) ++restricted;
     const double difference = relative_difference(read.distribution, whole.distribution);
@@ -144,11 +145,11 @@ TEST_CASE("exact and top-k reads of the real server", "[live]") {
     CHECK(read.distribution.predicted == whole.distribution.predicted);
     CHECK(std::abs(read.distribution.label_mass / whole.distribution.label_mass - 1) < 1e-3);
 
-    const Answer again = converse_with<Answer>(*exact.read(item, tokens), ask).result();
+    const Answer again = converse_with<Answer>(*exact.read(item, tokens, {}), ask).result();
     for (std::size_t i = 0; i < read.distribution.labels.size(); ++i) {
       CHECK(again.distribution.labels[i].logprob == read.distribution.labels[i].logprob);
     }
-    const auto short_read = converse_with<Answer>(*top.read(item, tokens), ask);
+    const auto short_read = converse_with<Answer>(*top.read(item, tokens, {}), ask);
     if (const auto* answer = std::get_if<Answer>(&short_read.end)) {
       CHECK(answer->requests == 1);
       CHECK(answer->distribution.predicted == read.distribution.predicted);
@@ -161,13 +162,13 @@ TEST_CASE("exact and top-k reads of the real server", "[live]") {
   const Record first = questions().front();
   const Prompt prompt = render_prompt(wording, first, "none", true);
   for (const LlamaCpp* backend : {&exact, &top}) {
-    const auto findings =
-        converse_with<std::vector<Finding>>(*backend->preflight({&first, &prompt, "none", 0}), ask);
-    for (const Finding& finding : findings.result()) {
+    const ProbeResult found = probe(backend->spec(), backend->checkpoint(), backend->prompt(),
+                                    {{&first, &prompt, "none", 0}}, ProbeFor::plan, ask);
+    for (const Finding& finding : found.findings) {
       INFO(finding.capability << ": " << finding.verdict << " (" << finding.evidence << ")");
       CHECK(finding.ok);
     }
-    CHECK(findings.result().size() == 11);
+    CHECK(found.can.verdict() == "exact, top-k");
   }
 
   server.stop();

@@ -22,7 +22,8 @@ LlamaCpp backend(ReadMode mode, int count) {
 }
 
 Outcome<Answer> read(const LlamaCpp& server, std::deque<HttpReply> replies) {
-  return converse_with<Answer>(*server.read({}, {{1, 2, 3, 4, 5}, {7, 8, 9}}), std::move(replies));
+  return converse_with<Answer>(*server.read({}, {{1, 2, 3, 4, 5}, {7, 8, 9}}, {}),
+                               std::move(replies));
 }
 
 Outcome<Answer> exact(std::deque<HttpReply> replies, int raw_probs = 3) {

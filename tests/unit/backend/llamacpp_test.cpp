@@ -184,7 +184,7 @@ TEST_CASE("tokenising: replies that cannot be used") {
   CHECK(failure({kRendered, ok_reply("{\"tokens\":[1,\"a\"]}")}).message == "\"a\" as a token id");
   CHECK(failure({kRendered, ok_reply("{\"tokens\":[-1]}")}).error_class == "unexpected_reply");
   CHECK(failure({kRendered, ok_reply("{\"tokens\":[1],\"tokens\":[2]}")}).error_class ==
-        "invalid_json");
+        "duplicate_key");
   CHECK(failure({kRendered, tokens_reply({1}), tokens_reply({1, 2})})
             .message.find("adds 2 tokens of its own") != std::string::npos);
   CHECK(failure({kRendered, status_reply(503, R"({"error":{"message":"Loading model"}})")}).retry);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "backend/dialogues.h"
+#include "backend/probe.h"
 
 using namespace preval;
 
@@ -54,7 +55,7 @@ Answer answer(const Simulated& backend, const Asked& asked, std::string_view var
   const TokenPrompt tokens =
       test::converse_with<TokenPrompt>(*backend.tokenise(item), none).result();
   REQUIRE(tokens.labels.size() == asked.prompt.labels.size());
-  return test::converse_with<Answer>(*backend.read(item, tokens), none).result();
+  return test::converse_with<Answer>(*backend.read(item, tokens, {}), none).result();
 }
 
 int predicted_option(const Asked& asked, const Answer& answer) {
@@ -86,28 +87,31 @@ TEST_CASE("accuracy and miscalibration are those of the plan") {
   INFO(count);
   for (const double accuracy : {0.6, 0.75, 0.95}) {
     INFO(accuracy);
-    const Totals calibrated = totals(Simulated(spec({accuracy, 1.0, 0, 1}), checkpoint()), count);
+    const Totals calibrated =
+        totals(Simulated(spec({accuracy, 1.0, 0, 1}), checkpoint(), {}), count);
     CHECK(calibrated.accuracy == Approx(accuracy).margin(0.03));
     CHECK(calibrated.confidence == Approx(accuracy).margin(0.03));
-    const Totals sharp = totals(Simulated(spec({accuracy, 3.0, 0, 1}), checkpoint()), count, 600);
+    const Totals sharp =
+        totals(Simulated(spec({accuracy, 3.0, 0, 1}), checkpoint(), {}), count, 600);
     CHECK(sharp.confidence > calibrated.confidence + 0.02);
-    const Totals dull = totals(Simulated(spec({accuracy, 0.5, 0, 1}), checkpoint()), count, 600);
+    const Totals dull =
+        totals(Simulated(spec({accuracy, 0.5, 0, 1}), checkpoint(), {}), count, 600);
     CHECK(dull.confidence < calibrated.confidence - 0.02);
   }
 }
 
 TEST_CASE("extremes: always right, all but always wrong, at chance") {
-  CHECK(totals(Simulated(spec({1.0, 2.0, 0, 1}), checkpoint()), 4, 500).accuracy == 1.0);
-  CHECK(totals(Simulated(spec({0.0, 2.0, 0, 1}), checkpoint()), 4, 500).accuracy <= 0.02);
-  CHECK(totals(Simulated(spec({0.5, 1.0, 0, 1}), checkpoint()), 2).accuracy ==
+  CHECK(totals(Simulated(spec({1.0, 2.0, 0, 1}), checkpoint(), {}), 4, 500).accuracy == 1.0);
+  CHECK(totals(Simulated(spec({0.0, 2.0, 0, 1}), checkpoint(), {}), 4, 500).accuracy <= 0.02);
+  CHECK(totals(Simulated(spec({0.5, 1.0, 0, 1}), checkpoint(), {}), 2).accuracy ==
         Approx(0.5).margin(0.03));
   // Sharpness beyond what doubles could hold as powers.
-  const Answer answered = answer(Simulated(spec({0.99, 500, 0, 1}), checkpoint()), asked(1));
+  const Answer answered = answer(Simulated(spec({0.99, 500, 0, 1}), checkpoint(), {}), asked(1));
   for (const auto& label : answered.distribution.labels) CHECK(std::isfinite(label.logprob));
 }
 
 TEST_CASE("the same seed gives the same bits, another seed another answer") {
-  const Simulated one(spec({0.75, 2.0, 0, 1}), checkpoint());
+  const Simulated one(spec({0.75, 2.0, 0, 1}), checkpoint(), {});
   const Asked record = asked(3);
   const Answer read = answer(one, record);
   // Computed by CPython from the description in backend/simulated.h.
@@ -117,16 +121,16 @@ TEST_CASE("the same seed gives the same bits, another seed another answer") {
     CHECK(read.distribution.labels[i].logprob == Approx(expected[i]).epsilon(1e-14));
   }
   CHECK(answer(one, record).distribution.labels[0].logprob == read.distribution.labels[0].logprob);
-  const Simulated other(spec({0.75, 2.0, 0, 2}), checkpoint());
+  const Simulated other(spec({0.75, 2.0, 0, 2}), checkpoint(), {});
   CHECK(answer(other, record).distribution.labels[0].logprob !=
         read.distribution.labels[0].logprob);
 }
 
 TEST_CASE("backends, variants and repeats of a checkpoint agree but for a jitter") {
-  const Simulated exact(spec({0.75, 2.0, 0, 1}), checkpoint());
+  const Simulated exact(spec({0.75, 2.0, 0, 1}), checkpoint(), {});
   BackendSpec second = spec({0.75, 2.0, 0, 1});
   second.id = "sim-2";
-  const Simulated again(second, checkpoint());
+  const Simulated again(second, checkpoint(), {});
   int same_backend = 0, same_repeat = 0, same_reversed = 0;
   for (int i = 0; i < 300; ++i) {
     const Asked forward = asked(i), backward = asked(i, 4, true);
@@ -141,12 +145,12 @@ TEST_CASE("backends, variants and repeats of a checkpoint agree but for a jitter
   CHECK(same_repeat >= 290);
   CHECK(same_reversed >= 290);
   const Asked one = asked(5);
-  CHECK(answer(Simulated(spec({0.75, 2.0, 0, 1}), checkpoint("other")), one)
+  CHECK(answer(Simulated(spec({0.75, 2.0, 0, 1}), checkpoint("other"), {}), one)
             .distribution.label_mass != answer(exact, one).distribution.label_mass);
 }
 
 TEST_CASE("top-k: a share of the labels is outside the k best, the lowest first") {
-  const Simulated backend(spec({0.75, 2.0, 0.4, 1}, ReadMode::top_k), checkpoint());
+  const Simulated backend(spec({0.75, 2.0, 0.4, 1}, ReadMode::top_k), checkpoint(), {});
   int absent = 0, labels = 0;
   for (int i = 0; i < 500; ++i) {
     const Answer read = answer(backend, asked(i, 6));
@@ -163,13 +167,13 @@ TEST_CASE("top-k: a share of the labels is outside the k best, the lowest first"
     labels += 5;
   }
   CHECK(static_cast<double>(absent) / labels == Approx(0.4).margin(0.03));
-  const Simulated all(spec({0.75, 2.0, 0, 1}, ReadMode::top_k), checkpoint());
+  const Simulated all(spec({0.75, 2.0, 0, 1}, ReadMode::top_k), checkpoint(), {});
   CHECK(answer(all, asked(1, 6)).distribution.labels_returned == 6);
 }
 
 TEST_CASE("every read mode says where its values come from") {
   const auto source = [](ReadMode mode) {
-    return answer(Simulated(spec({0.75, 2.0, 0, 1}, mode), checkpoint()), asked(1))
+    return answer(Simulated(spec({0.75, 2.0, 0, 1}, mode), checkpoint(), {}), asked(1))
         .distribution.labels[0]
         .source;
   };
@@ -179,8 +183,8 @@ TEST_CASE("every read mode says where its values come from") {
   CHECK(source(ReadMode::native) == LabelSource::native);
 }
 
-TEST_CASE("identity and preflight say that nothing is real") {
-  const Simulated backend(spec({0.75, 2.0, 0.1, 7}), checkpoint());
+TEST_CASE("identity and probe say that nothing is real") {
+  const Simulated backend(spec({0.75, 2.0, 0.1, 7}), checkpoint(), {});
   const auto none = [](const HttpRequest&) { return HttpReply{}; };
   const auto identity = test::converse_with<Identity>(*backend.identify(), none).result();
   CHECK(identity.facts == Json{{"engine", "simulated"},
@@ -189,12 +193,13 @@ TEST_CASE("identity and preflight say that nothing is real") {
                                {"missing", 0.1},
                                {"seed", 7}});
   const Asked one = asked(1);
-  const auto findings =
-      test::converse_with<std::vector<Finding>>(*backend.preflight(one.item()), none).result();
-  REQUIRE(findings.size() == 1);
-  CHECK(findings[0].ok);
-  CHECK(findings[0].evidence == "SIMULATED");
-  CHECK(backend.health().path == "/health");
+  const Ask nobody = [](HttpRequest) -> HttpReply { throw std::logic_error("nobody to ask"); };
+  const ProbeResult found =
+      probe(spec({0.75, 2.0, 0.1, 7}), checkpoint(), {}, {one.item()}, ProbeFor::plan, nobody);
+  for (const Finding& finding : found.findings) CHECK(finding.ok);
+  CHECK(found.findings.front().verdict == "simulated");
+  CHECK_FALSE(found.broke);
+  CHECK(backend.health().path.empty());
   const auto dialogue = backend.identify();
   CHECK_THROWS_AS(dialogue->reply({}), std::logic_error);
 }

@@ -1,6 +1,7 @@
 #include "run/retry.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "catch.h"
 
 using namespace preval;
@@ -71,4 +72,70 @@ TEST_CASE("a wrong key or a missing model ends the arm, anything else does not")
   for (const long status : {0L, 200L, 400L, 429L, 500L, 503L}) {
     CHECK_FALSE(stops_arm({"http_error", "", status, "", false, false}));
   }
+}
+
+namespace {
+
+/// Answers from a list.
+class Replies final : public Transport {
+ public:
+  explicit Replies(std::vector<HttpReply> replies) : replies_(std::move(replies)) {}
+  void start(const Endpoint&, HttpRequest, Done done) override { done_ = std::move(done); }
+  void wait(std::chrono::milliseconds) override { done_(replies_.at(asked++)); }
+  std::size_t in_flight() const override { return 0; }
+
+  std::size_t asked = 0;
+
+ private:
+  std::vector<HttpReply> replies_;
+  Done done_;
+};
+
+HttpReply replied(long status, TransportStatus transport = TransportStatus::ok) {
+  HttpReply reply;
+  reply.status = status;
+  reply.transport = transport;
+  reply.body = "{}";
+  return reply;
+}
+
+}  // namespace
+
+TEST_CASE("a patient question is asked again while the server is busy, and no longer") {
+  HttpReply hinted = replied(429);
+  hinted.retry_after = "90";
+  struct Case {
+    std::vector<HttpReply> replies;
+    long status;
+    std::size_t asked;
+    std::chrono::seconds waited;
+  };
+  const std::vector<Case> cases{
+      {{replied(200)}, 200, 1, 0s},
+      {{hinted, replied(200)}, 200, 2, 90s},
+      {{replied(503), replied(0, TransportStatus::reset), replied(200)}, 200, 3, 0s},
+      {{replied(503), replied(503), replied(503), replied(200)}, 503, 3, 0s},
+      {{replied(500), replied(200)}, 500, 1, 0s},  // "not supported", says a server to a probe
+      {{replied(404), replied(200)}, 404, 1, 0s},
+      {{replied(0, TransportStatus::timeout), replied(200)}, 0, 1, 0s}};
+  for (const Case& each : cases) {
+    Replies transport(each.replies);
+    ManualClock clock;
+    const Endpoint endpoint;
+    const Ask ask = patient_asker(transport, endpoint, clock, Backoff(100ms, 1000ms, 1), 3,
+                                  [] { return false; });
+    CHECK(ask({"GET", "/p", ""}).status == each.status);
+    CHECK(transport.asked == each.asked);
+    CHECK(clock.monotonic() >= each.waited);
+  }
+}
+
+TEST_CASE("patience ends when the user asks for it") {
+  Replies transport({replied(503), replied(200)});
+  ManualClock clock;
+  const Endpoint endpoint;
+  const Ask ask =
+      patient_asker(transport, endpoint, clock, Backoff(100ms, 1000ms, 1), 3, [] { return true; });
+  CHECK_THROWS_AS(ask({"GET", "/p", ""}), Error);
+  CHECK(transport.asked <= 1);
 }

@@ -1,5 +1,6 @@
 #include "run/schedule.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "base/error.h"
@@ -11,7 +12,8 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A protocol of one exchange per dialogue: "t" tokenises, "r" reads; 200 answers, 500 may be asked
-/// again, 401 refuses.
+/// again, 401 refuses; 299 stands for a 200 with sentinels in it, which is worth one more try
+/// alone.
 class OneExchange final : public Backend {
  public:
   template <class Result>
@@ -21,25 +23,29 @@ class OneExchange final : public Backend {
     Step<Result> begin() override { return HttpRequest{"POST", path_, ""}; }
     Step<Result> reply(const HttpReply& reply) override {
       if (reply.status == 200) return Result{};
-      return Failure{"http_error",        "status " + std::to_string(reply.status),
-                     reply.status,        "",
-                     reply.status >= 500, reply.status >= 500};
+      const bool sentinel = reply.status == 299;
+      return Failure{sentinel ? "logprob_sentinel" : "http_error",
+                     "status " + std::to_string(reply.status),
+                     reply.status,
+                     "",
+                     reply.status >= 500 || sentinel,
+                     reply.status >= 500,
+                     sentinel};
     }
 
    private:
     std::string path_;
   };
   std::unique_ptr<Dialogue<Identity>> identify() const override { return nullptr; }
-  std::unique_ptr<Dialogue<std::vector<Finding>>> preflight(const Item&) const override {
-    return nullptr;
-  }
   std::unique_ptr<Dialogue<TokenPrompt>> tokenise(const Item&) const override {
     return std::make_unique<Ask<TokenPrompt>>("t");
   }
-  std::unique_ptr<Dialogue<Answer>> read(const Item&, const TokenPrompt&) const override {
+  std::unique_ptr<Dialogue<Answer>> read(const Item&, const TokenPrompt&,
+                                         const Sampling&) const override {
     return std::make_unique<Ask<Answer>>("r");
   }
   HttpRequest health() const override { return {}; }
+  HttpRequest nonsense() const override { return {}; }
 };
 
 /// Answers reads from a list of statuses, then 200; tokenises always work.
@@ -57,6 +63,7 @@ class ListTransport final : public Transport {
       }
     }
     open_.push_back([reply, done] { done(reply); });
+    if (request.path == "r") beside.push_back(open_.size() - 1);
     most_in_flight = std::max(most_in_flight, open_.size());
   }
   void wait(std::chrono::milliseconds) override {
@@ -69,6 +76,7 @@ class ListTransport final : public Transport {
 
   int reads = 0;
   std::size_t most_in_flight = 0;
+  std::vector<std::size_t> beside;  // by read: how many requests were in flight when it started
 
  private:
   std::deque<long> statuses_;
@@ -80,6 +88,8 @@ struct Outcome {
   int answered = 0, final_failures = 0, retried = 0;
   int reads = 0;
   std::size_t most_in_flight = 0;
+  std::vector<std::size_t> beside;
+  std::vector<std::string> failures;  // "job class attempt", "final" behind the last one of a job
 };
 
 Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
@@ -100,8 +110,10 @@ Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
     return job;
   };
   hooks.answered = [&](const Job&, const Answer&) { ++outcome.answered; };
-  hooks.failed = [&](const Job&, const Failure&, int, bool final) {
+  hooks.failed = [&](const Job& job, const Failure& failure, int attempt, bool final) {
     ++(final ? outcome.final_failures : outcome.retried);
+    outcome.failures.push_back(std::to_string(job.prompt_key) + " " + failure.error_class + " " +
+                               std::to_string(attempt) + (final ? " final" : ""));
   };
   hooks.stop = [&] { return stop ? stop(outcome) : 0; };
   hooks.idle = [] {};
@@ -111,6 +123,7 @@ Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
   outcome.end = run_schedule(OneExchange(), transport, Endpoint(), clock, backoff, limits, hooks);
   outcome.reads = transport.reads;
   outcome.most_in_flight = transport.most_in_flight;
+  outcome.beside = transport.beside;
   return outcome;
 }
 
@@ -141,6 +154,42 @@ TEST_CASE("a failure that is worth it is asked again, up to the limit") {
   CHECK(given_up.end.kind == ScheduleEnd::Kind::done);
 }
 
+TEST_CASE(
+    "A1: a sentinel gets one more try, with nothing else in flight and nothing begun beside it") {
+  // The second of eight jobs, four of them in flight, comes back with sentinels.
+  const Outcome recovered = schedule(8, {200, 299}, {4, 4, 8});
+  CHECK(recovered.end.kind == ScheduleEnd::Kind::done);
+  CHECK(recovered.answered == 8);
+  CHECK(recovered.failures == std::vector<std::string>{"1 logprob_sentinel 1"});
+  CHECK(recovered.reads == 9);
+  CHECK(std::count(recovered.beside.begin(), recovered.beside.end(), 0U) >= 1);
+
+  // Twice is once too often, whatever the budget.
+  const Outcome given_up = schedule(1, {299, 299, 200}, {4, 10, 8});
+  CHECK(given_up.answered == 0);
+  CHECK(given_up.failures ==
+        std::vector<std::string>{"0 logprob_sentinel 1", "0 logprob_sentinel 2 final"});
+  CHECK(given_up.reads == 2);
+}
+
+TEST_CASE("the try alone is alone even when other jobs wait for another try") {
+  // Jobs 0 and 1 must be alone, job 2 may be asked again beside others.
+  const Outcome outcome = schedule(3, {299, 299, 500}, {3, 4, 8});
+  CHECK(outcome.answered == 3);
+  CHECK(outcome.retried == 3);
+  REQUIRE(outcome.beside.size() == 6);
+  // The last three reads are the retries. However they are ordered, two of them began with nothing
+  // in flight, and none began beside one that must be alone: with three jobs that leaves no
+  // overlap.
+  for (std::size_t i = 3; i < 6; ++i) CHECK(outcome.beside[i] == 0);
+}
+
+TEST_CASE("what goes wrong on the try alone is retried alone; another sentinel is final") {
+  const Outcome outcome = schedule(1, {299, 500, 299}, {4, 4, 8});
+  CHECK(outcome.failures == std::vector<std::string>{"0 logprob_sentinel 1", "0 http_error 2",
+                                                     "0 logprob_sentinel 3 final"});
+}
+
 TEST_CASE("a failure that is not worth it is final at once") {
   const Outcome outcome = schedule(2, {400, 200}, {1, 4, 8});
   CHECK(outcome.answered == 1);
@@ -148,11 +197,14 @@ TEST_CASE("a failure that is not worth it is final at once") {
   CHECK(outcome.retried == 0);
 }
 
-TEST_CASE("a refused key stops the schedule") {
-  const Outcome outcome = schedule(50, {200, 401}, {1, 4, 8});
-  CHECK(outcome.end.kind == ScheduleEnd::Kind::refused);
-  CHECK(outcome.end.reason == "status 401");
-  CHECK(outcome.reads == 2);
+TEST_CASE("a refused key and an unknown model stop the schedule at once") {
+  for (const long status : {401L, 403L, 404L}) {
+    const Outcome outcome = schedule(50, {200, status}, {1, 4, 8});
+    CHECK(outcome.end.kind == ScheduleEnd::Kind::refused);
+    CHECK(outcome.end.reason == "status " + std::to_string(status));
+    CHECK(outcome.reads == 2);
+    CHECK(outcome.final_failures == 1);
+  }
 }
 
 TEST_CASE("server failures in a row open the breaker; an answer between them closes it") {
@@ -183,31 +235,6 @@ TEST_CASE("asked to stop, it finishes what is in flight; asked twice, it drops i
       50, {}, {4, 4, 8}, [](const Outcome& outcome) { return outcome.answered >= 6 ? 2 : 0; });
   CHECK(twice.end.kind == ScheduleEnd::Kind::interrupted);
   CHECK(twice.answered < 10);
-}
-
-TEST_CASE("one by one: what is worth it is asked again, up to the limit, with pauses") {
-  ManualClock clock;
-  const Endpoint endpoint;
-  const auto outcome = [&](std::deque<long> statuses, int attempts) {
-    ListTransport transport(std::move(statuses));
-    Exchanges exchanges(transport, endpoint, clock, attempts, [] { return 0; });
-    const HttpReply reply = exchanges({"POST", "r", ""});
-    return std::pair(reply.status, transport.reads);
-  };
-  CHECK(outcome({503, 429}, 4) == std::pair(200L, 3));
-  CHECK(outcome({503, 503, 503}, 3) == std::pair(503L, 3));
-  CHECK(outcome({400}, 4) == std::pair(400L, 1));
-}
-
-TEST_CASE("one by one: the user's word stops it, waiting or not") {
-  ManualClock clock;
-  const Endpoint endpoint;
-  ListTransport transport({503, 503});
-  int calls = 0;
-  Exchanges exchanges(transport, endpoint, clock, 4, [&] { return ++calls > 3 ? 1 : 0; });
-  CHECK_THROWS_AS(exchanges({"POST", "r", ""}), Error);
-  Exchanges stopped(transport, endpoint, clock, 4, [] { return 1; });
-  CHECK_THROWS_AS(stopped({"POST", "r", ""}), Error);
 }
 
 TEST_CASE("a server that ends is not asked again, and its words are the reason") {

@@ -168,6 +168,17 @@ TEST_CASE("what a server leaves behind is ended with it") {
   CHECK(server.how_it_ended() == "exit code 1");
 }
 
+TEST_CASE("what has left a server's group for a session of its own is ended, too") {
+  const Folder folder;
+  const fs::path child = folder.path / "child";
+  Server server(
+      shell("setsid sh -c 'sleep 1000 & echo $! >" + child.string() + "; sleep 1000' & sleep 1000"),
+      folder.path / "log");
+  REQUIRE(soon([&] { return number_in(child) > 0; }));
+  server.stop();
+  CHECK(soon([&] { return !lives(number_in(child)); }));
+}
+
 TEST_CASE("no such program, no program at all, no place for the log") {
   const Folder folder;
   const Problem missing = problem_of([&] { Server({"/no/such/program"}, folder.path / "log"); });

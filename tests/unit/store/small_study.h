@@ -150,7 +150,8 @@ class SmallStudy {
     std::vector<std::int64_t> prompts;
     const std::vector<std::int64_t> ids = store_->put_records("suite", subset, records);
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      prompts.push_back(store_->put_prompt(ids[i], "none", prompt_of(records[i]).sha256));
+      prompts.push_back(
+          store_->put_prompt(ids[i], "none", PromptForm::messages, prompt_of(records[i]).sha256));
     }
     return prompts;
   }

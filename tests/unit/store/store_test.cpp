@@ -166,18 +166,24 @@ TEST_CASE("records and prompts that changed are kept but no longer current", "[s
         "boolq-1|2|1\nboolq-2|1|0\nboolq-3|0|1\nboolq-2|1|1");
 
   const std::string old_wording = sha256_hex("old"), new_wording = sha256_hex("new");
-  const std::int64_t old_prompt = study.store().put_prompt(second[0], "none", old_wording);
-  CHECK(study.store().put_prompt(second[0], "none", old_wording) == old_prompt);
+  const std::int64_t old_prompt =
+      study.store().put_prompt(second[0], "none", PromptForm::messages, old_wording);
+  CHECK(study.store().put_prompt(second[0], "none", PromptForm::messages, old_wording) ==
+        old_prompt);
   study.store().flush();
-  CHECK(study.store().put_prompt(second[0], "none", old_wording) == old_prompt);
-  const std::int64_t new_prompt = study.store().put_prompt(second[0], "none", new_wording);
-  const std::int64_t reversed = study.store().put_prompt(second[0], "reversed", old_wording);
+  CHECK(study.store().put_prompt(second[0], "none", PromptForm::messages, old_wording) ==
+        old_prompt);
+  const std::int64_t new_prompt =
+      study.store().put_prompt(second[0], "none", PromptForm::messages, new_wording);
+  const std::int64_t reversed =
+      study.store().put_prompt(second[0], "reversed", PromptForm::messages, old_wording);
   CHECK(new_prompt == old_prompt + 1);
   CHECK(reversed == new_prompt + 1);
   study.store().flush();
   CHECK(text(study.db(), "SELECT id, variant, current FROM prompt ORDER BY id") ==
         "1|none|0\n2|none|1\n3|reversed|1");
-  CHECK(study.store().put_prompt(second[0], "none", old_wording) == old_prompt);
+  CHECK(study.store().put_prompt(second[0], "none", PromptForm::messages, old_wording) ==
+        old_prompt);
   study.store().flush();
   CHECK(text(study.db(), "SELECT id, current FROM prompt ORDER BY id") == "1|1\n2|0\n3|1");
 }
@@ -205,7 +211,8 @@ TEST_CASE("an answer is stored with all its labels, in the record's own order of
   const auto records = small_records("massive", QuestionType::choice, {"x", "y", "z"}, {2, 0});
   const auto ids = study.store().put_records("suite", "massive", records);
   const Prompt reversed = prompt_of(records[0], true);
-  const std::int64_t prompt = study.store().put_prompt(ids[0], "reversed", reversed.sha256);
+  const std::int64_t prompt =
+      study.store().put_prompt(ids[0], "reversed", PromptForm::messages, reversed.sha256);
   const std::int64_t configuration =
       study.store().put_configuration("b", Json::object(), Json::object());
   Answer answer = answer_of({0.5, 0.25, 0.25});

@@ -103,7 +103,8 @@ TEST_CASE("only the first answer to the prompt as written is the headline", "[st
   const auto massive = small_records("massive", QuestionType::choice, {"play", "alarm"}, {1, 0});
   study.answer(1, 4, massive[0], answer_of({0.1, 0.9}), 1);
   const Prompt reversed = prompt_of(massive[0], true);
-  const std::int64_t prompt = study.store().put_prompt(4, "reversed", reversed.sha256);
+  const std::int64_t prompt =
+      study.store().put_prompt(4, "reversed", PromptForm::messages, reversed.sha256);
   study.store().put_prediction(1, {prompt, 0}, {&massive[0], &reversed, "reversed", 0},
                                answer_of({0.9, 0.1}));
   study.store().flush();
@@ -186,7 +187,7 @@ TEST_CASE("answers that no longer count are kept, set aside and shown as drift",
   CHECK(rows_of(study.db(), "SELECT n_answered FROM v_accuracy WHERE arm = 'a'") == "0\n0");
   CHECK(rows_of(study.db(), "SELECT kind, name, predictions FROM v_drift") == "configuration|a|5");
 
-  study.store().put_prompt(1, "none", sha256_hex("another wording"));
+  study.store().put_prompt(1, "none", PromptForm::messages, sha256_hex("another wording"));
   study.store().flush();
   CHECK(rows_of(study.db(), "SELECT kind, name, predictions FROM v_drift WHERE kind = 'prompt'") ==
         "prompt|boolq|2");

@@ -1,0 +1,281 @@
+#include "backend/transcript.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+
+#include "backend/redact.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace preval {
+
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes between two writes
+
+constexpr std::array kStatuses{TransportStatus::ok,           TransportStatus::connect_failed,
+                               TransportStatus::reset,        TransportStatus::timeout,
+                               TransportStatus::partial_body, TransportStatus::too_large,
+                               TransportStatus::other,        TransportStatus::not_recorded};
+
+std::string base64(std::string_view bytes) {
+  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                     reinterpret_cast<const unsigned char*>(bytes.data()),
+                                     static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+std::optional<std::string> bytes_of_base64(const std::string& text) {
+  std::string bytes(3 * (text.size() / 4) + 3, '\0');
+  const int length = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                     reinterpret_cast<const unsigned char*>(text.data()),
+                                     static_cast<int>(text.size()));
+  if (length < 0) return std::nullopt;
+  // OpenSSL counts the padding as bytes.
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  bytes.resize(static_cast<std::size_t>(length) - padding);
+  return bytes;
+}
+
+void put_bytes(Json& line, const std::string& name, const std::string& bytes) {
+  if (bytes.empty()) return;
+  if (invalid_utf8(bytes)) {
+    line[name + "_base64"] = base64(bytes);
+  } else {
+    line[name] = bytes;
+  }
+}
+
+/// One line under reading, for errors that say where.
+class Line {
+ public:
+  Line(const Json& json, std::string_view where, int number)
+      : json_(json), where_(where), number_(number) {
+    if (!json.is_object()) fail("is no object");
+  }
+
+  [[noreturn]] void fail(std::string_view what) const {
+    throw Error(ErrorKind::usage, fmt::format("{}: line {} {}", where_, number_, what));
+  }
+  std::string text(const std::string& name) const {
+    const auto found = json_.find(name);
+    if (found == json_.end()) return {};
+    if (!found->is_string()) fail(fmt::format("has no text as \"{}\"", name));
+    return found->get<std::string>();
+  }
+  std::string bytes(const std::string& name) const {
+    if (!json_.contains(name + "_base64")) return text(name);
+    auto bytes = bytes_of_base64(text(name + "_base64"));
+    if (!bytes) fail(fmt::format("has no base64 as \"{}_base64\"", name));
+    return *std::move(bytes);
+  }
+  template <class Number>
+  Number number(const std::string& name) const {
+    const auto found = json_.find(name);
+    if (found == json_.end()) return 0;
+    if (!found->is_number()) fail(fmt::format("has no number as \"{}\"", name));
+    return found->get<Number>();
+  }
+
+ private:
+  const Json& json_;
+  std::string_view where_;
+  int number_;
+};
+
+std::string header_line(const TranscriptHeader& header) {
+  const Json line{
+      {"preval_transcript", kTranscriptVersion}, {"arm", header.arm}, {"kind", header.kind}};
+  return line.dump();
+}
+
+TranscriptHeader parse_header(std::string_view text, std::string_view where) {
+  const Json json = parse_json(text, where);
+  const Line line(json, where, 1);
+  const auto version = line.number<int>("preval_transcript");
+  if (version == 0) line.fail("is not the first line of a transcript");
+  if (version != kTranscriptVersion) {
+    line.fail(
+        fmt::format("says version {}; this build reads version {}", version, kTranscriptVersion));
+  }
+  return {line.text("arm"), line.text("kind")};
+}
+
+std::string without_v1(std::string path) {
+  if (path.starts_with("/v1/")) path.erase(0, 3);
+  return path;
+}
+
+/// Calls `each` with every line and its number.
+template <class Each>
+void for_lines(std::string_view text, std::string_view where, Each&& each) {
+  int number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{}: line {} is torn: a run was killed while it wrote", where, number),
+          "without that line the rest can be replayed");
+    }
+    each(text.substr(0, end), number);
+    text.remove_prefix(end + 1);
+  }
+  if (number == 0) throw Error(ErrorKind::usage, fmt::format("{}: empty, no transcript", where));
+}
+
+}  // namespace
+
+std::string transcript_line(const Recorded& exchange) {
+  const auto& [number, request, reply] = exchange;
+  Json line;
+  line["n"] = number;
+  line["method"] = request.method;
+  line["path"] = request.path;
+  put_bytes(line, "request", request.body);
+  line["transport"] = to_text(reply.transport);
+  put_bytes(line, "transport_message", reply.transport_message);
+  if (reply.status != 0) line["status"] = reply.status;
+  put_bytes(line, "content_type", reply.content_type);
+  put_bytes(line, "retry_after", reply.retry_after);
+  put_bytes(line, "retry_after_ms", reply.retry_after_ms);
+  put_bytes(line, "location", reply.location);
+  line["total_ms"] = reply.total_ms;
+  put_bytes(line, "body", reply.body);
+  return line.dump();
+}
+
+Recorded parse_transcript_line(std::string_view text, std::string_view where, int number) {
+  const Json json = parse_json(text, where, number);
+  const Line line(json, where, number);
+  Recorded exchange;
+  exchange.number = line.number<std::int64_t>("n");
+  exchange.request = {line.text("method"), line.text("path"), line.bytes("request")};
+  if (exchange.request.method.empty() || exchange.request.path.empty()) {
+    line.fail("is no exchange: it has no method or no path");
+  }
+  HttpReply& reply = exchange.reply;
+  const std::string transport = line.text("transport");
+  const auto status = std::find_if(kStatuses.begin(), kStatuses.end(), [&](TransportStatus each) {
+    return to_text(each) == transport;
+  });
+  if (status == kStatuses.end()) line.fail(fmt::format("ends in no known way: \"{}\"", transport));
+  reply.transport = *status;
+  reply.transport_message = line.bytes("transport_message");
+  reply.status = line.number<long>("status");
+  reply.content_type = line.bytes("content_type");
+  reply.retry_after = line.bytes("retry_after");
+  reply.retry_after_ms = line.bytes("retry_after_ms");
+  reply.location = line.bytes("location");
+  reply.total_ms = line.number<double>("total_ms");
+  reply.body = line.bytes("body");
+  return exchange;
+}
+
+Transcript parse_transcript(std::string_view text, std::string_view where) {
+  Transcript transcript;
+  for_lines(text, where, [&](std::string_view line, int number) {
+    if (number == 1) {
+      transcript.header = parse_header(line, where);
+    } else {
+      transcript.exchanges.push_back(parse_transcript_line(line, where, number));
+    }
+  });
+  return transcript;
+}
+
+RecordingTransport::RecordingTransport(std::unique_ptr<Transport> inner, Files& files,
+                                       std::filesystem::path path, const TranscriptHeader& header)
+    : inner_(std::move(inner)), files_(files), path_(std::move(path)) {
+  if (!files_.exists(path_)) {
+    gathered_ = header_line(header) + "\n";
+    return;
+  }
+  const std::string where = path_.string();
+  for_lines(files_.read(path_), where, [&](std::string_view line, int number) {
+    if (number == 1) {
+      const TranscriptHeader there = parse_header(line, where);
+      if (there.arm != header.arm || there.kind != header.kind) {
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("{} is the transcript of arm {} of kind {}", where, there.arm, there.kind),
+            "record into another folder");
+      }
+    } else {
+      started_ = std::max(started_, parse_transcript_line(line, where, number).number);
+    }
+  });
+}
+
+RecordingTransport::~RecordingTransport() {
+  try {
+    flush();
+  } catch (const Error&) {
+    // A destructor has nobody to tell; whoever needs the transcript whole has called flush().
+  }
+}
+
+void RecordingTransport::start(const Endpoint& endpoint, HttpRequest request, Done done) {
+  Recorded exchange{++started_, request, {}};
+  inner_->start(endpoint, std::move(request),
+                [this, key = endpoint.bearer_key, exchange = std::move(exchange),
+                 done = std::move(done)](HttpReply reply) mutable {
+                  redact(reply, key);
+                  exchange.request.body = without_key(std::move(exchange.request.body), key);
+                  exchange.reply = reply;
+                  gathered_ += transcript_line(exchange) + "\n";
+                  done(std::move(reply));
+                });
+}
+
+void RecordingTransport::wait(std::chrono::milliseconds at_most) {
+  inner_->wait(at_most);
+  if (gathered_.size() >= kBlock) flush();
+}
+
+void RecordingTransport::flush() {
+  if (gathered_.empty()) return;
+  files_.append(path_, gathered_);
+  gathered_.clear();
+}
+
+ReplayTransport::ReplayTransport(Transcript transcript) {
+  std::stable_sort(transcript.exchanges.begin(), transcript.exchanges.end(),
+                   [](const Recorded& a, const Recorded& b) { return a.number < b.number; });
+  for (Recorded& exchange : transcript.exchanges) {
+    auto& [method, path, body] = exchange.request;
+    replies_[{std::move(method), without_v1(std::move(path)), std::move(body)}].push_back(
+        std::move(exchange.reply));
+  }
+}
+
+void ReplayTransport::start(const Endpoint&, HttpRequest request, Done done) {
+  const auto found = replies_.find({request.method, without_v1(request.path), request.body});
+  HttpReply reply;
+  if (found == replies_.end()) {
+    reply.transport = TransportStatus::not_recorded;
+    reply.transport_message =
+        fmt::format("{} {} with this body is not in the transcript", request.method, request.path);
+  } else {
+    std::deque<HttpReply>& replies = found->second;
+    reply = replies.front();
+    if (replies.size() > 1) replies.pop_front();
+  }
+  open_.emplace_back(std::move(reply), std::move(done));
+}
+
+void ReplayTransport::wait(std::chrono::milliseconds) {
+  if (open_.empty()) return;
+  auto [reply, done] = std::move(open_.front());
+  open_.pop_front();
+  done(std::move(reply));
+}
+
+}  // namespace preval
