@@ -16,13 +16,14 @@ Failure unusable(std::string_view error_class, std::string message, const HttpRe
 std::variant<Json, Failure> json_of(const HttpReply& reply) {
   try {
     return parse_json(reply.body, "reply");
+  } catch (const DuplicateKey& error) {
+    return unusable("duplicate_key", error.what(), reply);
   } catch (const Error& error) {
-    const bool twice = error.message().find("appears twice") != std::string::npos;
-    return unusable(twice ? "duplicate_key" : "invalid_json", error.what(), reply);
+    return unusable("invalid_json", error.what(), reply);
   }
 }
 
-const Json* value_of(const Json& json, const char* key) {
+const Json* value_of(const Json& json, std::string_view key) {
   if (!json.is_object()) return nullptr;
   const auto found = json.find(key);
   return found == json.end() || found->is_null() ? nullptr : &*found;

@@ -18,7 +18,7 @@ Failure unusable(std::string_view error_class, std::string message, const HttpRe
 std::variant<Json, Failure> json_of(const HttpReply& reply);
 
 /// The value of a key that is there and not null; nullptr otherwise, and of what is no object.
-const Json* value_of(const Json& json, const char* key);
+const Json* value_of(const Json& json, std::string_view key);
 
 /// Walks one dialogue to its end, waiting for each exchange.
 template <class Result>

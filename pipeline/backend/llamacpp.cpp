@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "backend/acceptance.h"
 #include "backend/dialogue.h"
+#include "backend/tokenise.h"
 #include "base/error.h"
 #include "base/sha256.h"
 
@@ -202,15 +201,7 @@ class Tokenise final : public Scripted<Tokenise, TokenPrompt> {
     if (!answer.is_object() || !answer.contains("tokens") || !answer["tokens"].is_array()) {
       return unusable("unexpected_reply", "/tokenize gives no tokens", reply);
     }
-    std::vector<TokenId> tokens;
-    tokens.reserve(answer["tokens"].size());
-    for (const Json& token : answer["tokens"]) {
-      if (!token.is_number_integer() || token < 0 || token > std::numeric_limits<TokenId>::max()) {
-        return unusable("unexpected_reply", fmt::format("{} as a token id", token.dump()), reply);
-      }
-      tokens.push_back(token.get<TokenId>());
-    }
-    return tokens;
+    return token_ids_of(answer["tokens"], reply);
   }
 
   const LlamaCpp& backend_;

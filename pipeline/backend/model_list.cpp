@@ -38,6 +38,11 @@ std::vector<ListedModel> listed_models(const Json& reply) {
   return models;
 }
 
+std::string public_name(const std::string& served, const std::string& planned) {
+  const bool told = served == planned || !served.starts_with('/');
+  return told ? served : served.substr(served.find_last_of('/') + 1);
+}
+
 std::string api_path(std::string_view base_url, std::string_view path) {
   while (base_url.ends_with('/')) base_url.remove_suffix(1);
   const bool is_host = base_url.ends_with("//v1");

@@ -25,6 +25,10 @@ struct ListedModel {
 
 std::vector<ListedModel> listed_models(const Json& reply);
 
+/// What may be told of the name that a server has for its model: all of it when the plan published
+/// it, else without the folders of a local path, which say where a machine keeps its weights.
+std::string public_name(const std::string& served, const std::string& planned);
+
 /// `path` ("/v1/models") on a server whose address is its root, or ends in /v1, as clients of this
 /// interface have it.
 std::string api_path(std::string_view base_url, std::string_view path);

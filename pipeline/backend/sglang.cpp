@@ -36,9 +36,7 @@ class SglangIdentify final : public Scripted<SglangIdentify, Identity> {
     }
     // The name that the server was given, which is the path when it was given none.
     const char* name = has_text(info, "served_model_name") ? "served_model_name" : "model_path";
-    const auto served = info[name].get<std::string>();
-    const bool is_path = served.starts_with('/') && served != backend_.spec().model;
-    identity_.facts["model"] = is_path ? served.substr(served.find_last_of('/') + 1) : served;
+    identity_.facts["model"] = public_name(info[name].get<std::string>(), backend_.spec().model);
     return ask({"GET", "/server_info", {}}, &SglangIdentify::on_server);
   }
 

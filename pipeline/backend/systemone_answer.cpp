@@ -21,12 +21,6 @@ constexpr double kLevelStep = 0.005;           // an expected level has two deci
 
 long long millionths(double value) { return std::llround(value * 1e6); }
 
-const Json* json_member(const Json& object, std::string_view key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 /// For messages: what a server sends where a word belongs may be long.
 std::string json_in_short(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80);
@@ -61,14 +55,14 @@ class SystemOneAnswer {
         reply_(reply) {}
 
   std::variant<Answer, Failure> read() {
-    const Json* answers = json_member(said_, "answers");
-    const Json* found = answers == nullptr ? nullptr : json_member(*answers, question_.id);
+    const Json* answers = value_of(said_, "answers");
+    const Json* found = answers == nullptr ? nullptr : value_of(*answers, question_.id);
     if (found == nullptr || !found->is_object()) {
       return refuse("unexpected_reply",
                     fmt::format("the reply has no answer to question \"{}\"", question_.id));
     }
     const std::string type(to_text(question_.type));
-    const Json* told = json_member(*found, "type");
+    const Json* told = value_of(*found, "type");
     if (told != nullptr && *told != type) {
       return refuse("unexpected_reply", fmt::format("an answer of type {} to a {} question",
                                                     json_in_short(*told), type));
@@ -89,7 +83,7 @@ class SystemOneAnswer {
   }
 
   std::optional<Failure> take(const Json& answer) {
-    const Json* probabilities = json_member(answer, "probabilities");
+    const Json* probabilities = value_of(answer, "probabilities");
     if (probabilities != nullptr) {
       if (!probabilities->is_object()) {
         return refuse("unexpected_reply", "probabilities is no object");
@@ -115,7 +109,7 @@ class SystemOneAnswer {
     int base = 0;
     if (question_.type == QuestionType::score) {
       base = lowest_key(&probabilities).value_or(0);
-      if (base == 1 && lowest_key(json_member(answer, "legend")) == 0) base = 0;
+      if (base == 1 && lowest_key(value_of(answer, "legend")) == 0) base = 0;
     }
     values_.assign(labels_.size(), 0);
     std::vector<bool> seen(labels_.size(), false);
@@ -202,7 +196,7 @@ class SystemOneAnswer {
 
   std::optional<Failure> take_choice(const Json& answer, double best) {
     const bool scored = spec_.scored == ScoredNative::choice;
-    const Json* named = json_member(answer, "choice");
+    const Json* named = value_of(answer, "choice");
     if (named == nullptr && !scored) return std::nullopt;
     const auto place = named != nullptr && named->is_string()
                            ? position_of(named->get<std::string>(), 0)
@@ -224,7 +218,7 @@ class SystemOneAnswer {
     if (score == answer.end() || !score->is_number()) {
       return refuse("unexpected_reply", "the answer has neither probabilities nor a score");
     }
-    const int base = lowest_key(json_member(answer, "legend")) == 1 ? 1 : 0;
+    const int base = lowest_key(value_of(answer, "legend")) == 1 ? 1 : 0;
     const double highest = static_cast<double>(labels_.size()) - 1;
     const double value = score->get<double>() - base;
     if (!(value >= -kLevelStep) || !(value <= highest + kLevelStep)) {
@@ -247,24 +241,24 @@ class SystemOneAnswer {
   // What some servers tell beside the answer.
 
   void take_diagnostics() {
-    const Json* all = json_member(said_, "diagnostics");
-    const Json* diagnostics = all == nullptr ? nullptr : json_member(*all, question_.id);
+    const Json* all = value_of(said_, "diagnostics");
+    const Json* diagnostics = all == nullptr ? nullptr : value_of(*all, question_.id);
     if (diagnostics == nullptr) return;
-    if (const Json* mass = json_member(*diagnostics, "label_mass");
+    if (const Json* mass = value_of(*diagnostics, "label_mass");
         mass != nullptr && mass->is_number() && *mass >= 0) {
       answer_.distribution.label_mass = mass->get<double>();
     }
-    if (const Json* best = json_member(*diagnostics, "argmax_is_label");
+    if (const Json* best = value_of(*diagnostics, "argmax_is_label");
         best != nullptr && best->is_boolean()) {
       answer_.distribution.argmax_is_label = best->get<bool>();
     }
   }
 
   void take_usage() {
-    const Json* usage = json_member(said_, "usage");
+    const Json* usage = value_of(said_, "usage");
     if (usage == nullptr) return;
     for (const char* key : {"input_tokens", "inputTokens", "prompt_tokens", "promptTokens"}) {
-      const Json* count = json_member(*usage, key);
+      const Json* count = value_of(*usage, key);
       if (count == nullptr || !count->is_number_unsigned() || *count > (1 << 30)) continue;
       answer_.prompt_tokens = count->get<int>();
       return;

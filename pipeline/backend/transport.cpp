@@ -367,6 +367,11 @@ std::unique_ptr<Transport> make_curl_transport(std::size_t body_limit) {
   return std::make_unique<CurlTransport>(body_limit);
 }
 
+std::string base_address(std::string url) {
+  while (url.ends_with('/')) url.pop_back();
+  return url;
+}
+
 HttpReply exchange(Transport& transport, const Endpoint& endpoint, HttpRequest request) {
   HttpReply result;
   bool over = false;

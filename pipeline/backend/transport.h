@@ -47,6 +47,9 @@ struct Endpoint {
   Timeouts timeouts;
 };
 
+/// An address as people write it, without the slashes at its end.
+std::string base_address(std::string url);
+
 /// Exchanges in flight on one thread. Callbacks run inside wait(), never inside start().
 class Transport {
  public:

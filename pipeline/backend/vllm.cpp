@@ -11,11 +11,6 @@ namespace preval {
 
 namespace {
 
-/// A local path says where a machine keeps its weights: only its end is anybody's business.
-std::string without_folders(const std::string& served) {
-  return served.starts_with('/') ? served.substr(served.find_last_of('/') + 1) : served;
-}
-
 /// Who answers: version, model, longest prompt, and the KV cache's type where metrics are on.
 class VllmIdentify final : public Dialogue<Identity> {
  public:
@@ -65,8 +60,7 @@ class VllmIdentify final : public Dialogue<Identity> {
     learned.served.clear();
     for (const ListedModel& each : models) learned.served.push_back(each.id);
     learned.model = asked.id;
-    // A plan that names a model by its path has published the path.
-    identity_.facts["model"] = asked.id == planned ? asked.id : without_folders(asked.id);
+    identity_.facts["model"] = public_name(asked.id, planned);
     if (asked.context) identity_.facts["context"] = *asked.context;
     return ask("/metrics", &VllmIdentify::on_metrics);
   }

@@ -7,14 +7,21 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace preval {
 
 using Json = nlohmann::ordered_json;
 
+/// A key that stands twice in one object: some readers would take the first, some the last.
+class DuplicateKey final : public Error {
+  using Error::Error;
+};
+
 /// Parses exactly one JSON value. Throws `Error` (usage) that begins with `where` ("plan.json") and
-/// names line and column; duplicate keys are errors that name the key. A UTF-8 byte order mark is
-/// refused: callers that tolerate one strip it first. `first_line` is the number of the text's
-/// first line, for values that stand inside a line file. At most 256 levels of nesting.
+/// names line and column; duplicate keys are a DuplicateKey that names the key. A UTF-8 byte order
+/// mark is refused: callers that tolerate one strip it first. `first_line` is the number of the
+/// text's first line, for values that stand inside a line file. At most 256 levels of nesting.
 Json parse_json(std::string_view text, std::string_view where, int first_line = 1);
 
 /// RFC 8785 (JSON Canonicalization Scheme): keys sorted by UTF-16 code units, numbers as ECMAScript

@@ -25,6 +25,7 @@ class Locator {
   Locator(std::string_view text, std::string_view where, int first_line)
       : text_(text), where_(where), first_line_(first_line) {}
 
+  template <class Kind = Error>
   [[noreturn]] void fail(std::size_t offset, std::string_view message, std::string hint) const {
     const std::string_view before = text_.substr(0, std::min(offset, text_.size()));
     const auto line = first_line_ + std::count(before.begin(), before.end(), '\n');
@@ -34,9 +35,9 @@ class Locator {
     };
     const auto column = 1 + std::count_if(before.begin() + static_cast<std::ptrdiff_t>(line_start),
                                           before.end(), is_lead);
-    throw Error(ErrorKind::usage,
-                fmt::format("{}, line {}, column {}: {}", where_, line, column, message),
-                std::move(hint));
+    throw Kind(ErrorKind::usage,
+               fmt::format("{}, line {}, column {}: {}", where_, line, column, message),
+               std::move(hint));
   }
 
  private:
@@ -104,8 +105,9 @@ class Builder {
 
   bool key(std::string& name) {
     if (!levels_.back().keys.insert(name).second) {
-      locator_.fail(offset(), fmt::format("the key \"{}\" appears twice in one object", name),
-                    "remove one of the two");
+      locator_.fail<DuplicateKey>(offset(),
+                                  fmt::format("the key \"{}\" appears twice in one object", name),
+                                  "remove one of the two");
     }
     key_ = std::move(name);
     return true;

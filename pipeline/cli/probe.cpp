@@ -104,8 +104,7 @@ Subject subject_of(Context& context, const ProbeOptions& given) {
 
 ProbeResult run_probe(const Subject& subject) {
   Endpoint endpoint;
-  endpoint.base_url = subject.backend.url;
-  while (endpoint.base_url.ends_with('/')) endpoint.base_url.pop_back();
+  endpoint.base_url = base_address(subject.backend.url);
   endpoint.timeouts = subject.backend.timeouts;
   endpoint.bearer_key = bearer_key(subject.backend.key_env);
   std::vector<Prompt> prompts;

@@ -14,7 +14,6 @@ namespace preval {
 
 namespace {
 
-constexpr std::size_t kMostLabels = 26;
 constexpr std::size_t kMostDigits = 9;
 
 /// A field of the wording: which placeholders it may use, and which it must.
@@ -141,9 +140,9 @@ std::vector<std::string> label_texts(const Record& record) {
   check_id(record);
   const Question& question = record.question;
   const std::size_t count = question.alternatives.size();
-  if (count < 2 || count > kMostLabels) {
+  if (count < 2 || count > kMostTokenLabels) {
     throw Error(ErrorKind::usage, fmt::format("{}: {} alternatives, where 2 to {} can be labelled",
-                                              where_is(record), count, kMostLabels));
+                                              where_is(record), count, kMostTokenLabels));
   }
   if (question.type == QuestionType::noul) return {"yes", "no"};
   const bool digits = question.type == QuestionType::score && count <= kMostDigits;
@@ -203,6 +202,12 @@ std::string_view to_text(PromptForm value) {
 
 PromptForm prompt_form(ReadMode mode) {
   return mode == ReadMode::native ? PromptForm::native : PromptForm::messages;
+}
+
+Prompt prompt_for(const PromptFile& wording, const PromptSpec& spec, const Record& record,
+                  std::string_view variant, PromptForm form) {
+  if (form == PromptForm::native) return native_prompt(record, variant);
+  return render_prompt(wording, record, variant, spec.state_ascii);
 }
 
 std::string plain_text(const Prompt& prompt) {

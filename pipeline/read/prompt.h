@@ -50,6 +50,10 @@ Prompt render_prompt(const PromptFile& wording, const Record& record, std::strin
 /// are the stored keys, of which there may be as many as the server takes.
 Prompt native_prompt(const Record& record, std::string_view variant);
 
+/// What a record becomes for a read of this form.
+Prompt prompt_for(const PromptFile& wording, const PromptSpec& spec, const Record& record,
+                  std::string_view variant, PromptForm form);
+
 /// The prompt as plain text, for checkpoints without a chat template: system text, user text and
 /// lead, joined by blank lines; the lead stays open for the label.
 std::string plain_text(const Prompt& prompt);

@@ -252,8 +252,7 @@ class ArmRun {
   }
 
   void reach_server() {
-    endpoint_.base_url = spec_.url;
-    while (endpoint_.base_url.ends_with('/')) endpoint_.base_url.pop_back();
+    endpoint_.base_url = base_address(spec_.url);
     StageScope stage(seams_, store_, arm_.id, "boot");
     const double seconds = wait_until_reachable(
         *transport_, endpoint_, backend_->health(), seams_.clock,
@@ -341,7 +340,7 @@ class ArmRun {
       auto first = first_record(seams_.files, index);
       if (!first) continue;
       prompts.push_back(
-          prompt_for(wording_, plan_.effective, *first, "none", prompt_form(spec_.read)));
+          prompt_for(wording_, plan_.effective.prompt, *first, "none", prompt_form(spec_.read)));
       records.push_back(std::move(*first));
     }
     std::vector<Item> items;

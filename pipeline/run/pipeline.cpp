@@ -188,12 +188,12 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
   const Plan& effective = plan.effective;
   std::vector<ArmPlan> arms;
   std::int64_t registered = 0;
-  std::string names;  // of the subsets that are there and selected, as a JSON array
+  Json names = Json::array();  // of the subsets that are there and selected
   verify_data(
       files, plan, options.data, [](const std::string&) {},
       [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
         if (!selected(options.subsets, subset.id)) return;
-        names += (names.empty() ? "" : ",") + Json(subset.id).dump();
+        names.push_back(subset.id);
         auto count = static_cast<std::int64_t>(records.size());
         if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
         registered += count * effective.repeats *
@@ -214,7 +214,7 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
           "p.exploratory = ? AND r.position < ? AND s.name IN (SELECT value FROM json_each(?))");
       count.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
       count.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
-      count.bind(5, "[" + names + "]");
+      count.bind(5, names.dump());
       count.step();
       each.stored = std::min(count.integer(0), registered);
     }

@@ -173,8 +173,9 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     const PendingRead& read = pending[upcoming];
     Job job;
     job.record = texts.record(read.subset, read.position);
-    job.prompt = std::make_shared<const Prompt>(prompt_for(
-        context.wording, context.plan, *job.record, read.variant, prompt_form(context.spec.read)));
+    job.prompt =
+        std::make_shared<const Prompt>(prompt_for(context.wording, context.plan.prompt, *job.record,
+                                                  read.variant, prompt_form(context.spec.read)));
     job.variant = read.variant;
     job.prompt_key = read.prompt;
     job.repeat = read.repeat;

@@ -23,6 +23,23 @@ bool worth_patience(const HttpReply& reply) {
          reply.transport != TransportStatus::timeout;
 }
 
+void check(const std::function<bool()>& interrupted) {
+  if (interrupted()) throw Error(ErrorKind::interrupted, "stopped by the user");
+}
+
+/// One exchange, given up when the user says so: nothing of it is worth finishing.
+HttpReply exchange_unless(Transport& transport, const Endpoint& endpoint,
+                          const HttpRequest& request, const std::function<bool()>& interrupted) {
+  // Shared, because a transport that is left in the middle still holds the callback.
+  const auto result = std::make_shared<std::optional<HttpReply>>();
+  transport.start(endpoint, request, [result](HttpReply reply) { *result = std::move(reply); });
+  while (!*result) {
+    check(interrupted);
+    transport.wait(kSlice);
+  }
+  return **std::move(result);
+}
+
 }  // namespace
 
 std::optional<milliseconds> wait_hint(const HttpReply& reply, Clock& clock) {
@@ -54,27 +71,6 @@ milliseconds Backoff::delay(int attempt, const HttpReply& last, Clock& clock) {
 bool stops_arm(const Failure& failure) {
   return failure.http_status == 401 || failure.http_status == 403 || failure.http_status == 404;
 }
-
-namespace {
-
-void check(const std::function<bool()>& interrupted) {
-  if (interrupted()) throw Error(ErrorKind::interrupted, "stopped by the user");
-}
-
-/// One exchange, given up when the user says so: nothing of it is worth finishing.
-HttpReply exchange_unless(Transport& transport, const Endpoint& endpoint,
-                          const HttpRequest& request, const std::function<bool()>& interrupted) {
-  // Shared, because a transport that is left in the middle still holds the callback.
-  const auto result = std::make_shared<std::optional<HttpReply>>();
-  transport.start(endpoint, request, [result](HttpReply reply) { *result = std::move(reply); });
-  while (!*result) {
-    check(interrupted);
-    transport.wait(kSlice);
-  }
-  return **std::move(result);
-}
-
-}  // namespace
 
 Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, Backoff backoff,
                   int attempts, std::function<bool()> interrupted) {

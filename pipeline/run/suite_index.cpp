@@ -12,12 +12,6 @@ std::vector<std::string> variants_of(const DatasetGroup& group, QuestionType typ
   return variants;
 }
 
-Prompt prompt_for(const PromptFile& wording, const Plan& plan, const Record& record,
-                  std::string_view variant, PromptForm form) {
-  if (form == PromptForm::native) return native_prompt(record, variant);
-  return render_prompt(wording, record, variant, plan.prompt.state_ascii);
-}
-
 std::optional<Record> first_record(Files& files, const SubsetIndex& index) {
   const std::string bytes = files.read(index.path);
   return RecordReader(bytes, index.subset->id, index.path.string(), [](const std::string&) {})
@@ -35,7 +29,7 @@ SubsetIndex index_subset(Store& store, const Plan& plan, const PromptFile& wordi
       std::vector<std::int64_t>& prompts = index.prompts[{form, variant}];
       prompts.reserve(records.size());
       for (std::size_t i = 0; i < records.size(); ++i) {
-        const Prompt prompt = prompt_for(wording, plan, records[i], variant, form);
+        const Prompt prompt = prompt_for(wording, plan.prompt, records[i], variant, form);
         prompts.push_back(store.put_prompt(index.records[i], variant, form, prompt.sha256));
       }
     }

@@ -22,10 +22,6 @@ struct SubsetIndex {
   std::map<std::pair<PromptForm, std::string>, std::vector<std::int64_t>> prompts;
 };
 
-/// What a record becomes for a read of this form.
-Prompt prompt_for(const PromptFile& wording, const Plan& plan, const Record& record,
-                  std::string_view variant, PromptForm form);
-
 /// The variants of a group that this question type has: `reversed` is for choice questions.
 std::vector<std::string> variants_of(const DatasetGroup& group, QuestionType type);
 

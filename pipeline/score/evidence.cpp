@@ -9,12 +9,13 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "read/distribution.h"
 
 namespace preval {
 
 namespace {
 
-constexpr double kSameNumber = 1e-9;  // computed twice, by sums in another order
+constexpr double kSameNumber = 1e-9;  // a store may have been written by another machine
 
 ScoringProfile profile_of(const std::string& text) {
   for (const ScoringProfile each :
@@ -116,24 +117,16 @@ class CellReader {
   void check_answer(const std::string& record, int predicted, bool tied,
                     const std::optional<double>& mass) const {
     if (logprobs_.empty()) return;
-    const double best = *std::max_element(logprobs_.begin(), logprobs_.end());
-    double sum = 0, labels = 0;
-    for (const double logprob : logprobs_) {
-      sum += std::exp(logprob - best);
-      labels += std::exp(logprob);
-    }
-    for (std::size_t i = 0; i < logprobs_.size(); ++i) {
-      const double p = std::exp(logprobs_[i] - best) / sum;
-      const auto option = static_cast<std::size_t>(options_[i]);
-      if (std::abs(p - probabilities_[option]) > kSameNumber)
+    const Distribution again = read_exact(logprobs_, {}, options_);
+    for (std::size_t i = 0; i < again.labels.size(); ++i) {
+      const double stored = probabilities_[static_cast<std::size_t>(options_[i])];
+      if (std::abs(again.labels[i].probability - stored) > kSameNumber)
         torn(record, "a probability is not that of its log-probability");
     }
     // Of equal ones the first presented label is the prediction.
-    const auto first = static_cast<std::size_t>(
-        std::max_element(logprobs_.begin(), logprobs_.end()) - logprobs_.begin());
-    if (options_[first] != predicted && !tied)
+    if (options_[static_cast<std::size_t>(again.predicted)] != predicted && !tied)
       torn(record, "the prediction is not its most probable label");
-    if (mass && std::abs(*mass - labels) > kSameNumber * std::max(1.0, labels))
+    if (mass && std::abs(*mass - again.label_mass) > kSameNumber * std::max(1.0, again.label_mass))
       torn(record, "the label mass is not the sum of its labels");
   }
 

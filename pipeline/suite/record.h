@@ -14,6 +14,9 @@
 
 namespace preval {
 
+/// Labels are yes and no, digits, or the letters A to Z: more alternatives cannot be read by token.
+inline constexpr std::size_t kMostTokenLabels = 26;
+
 /// What a decision is asked about. `alternatives` holds option names (choice), level texts (score)
 /// or the two criteria texts (noul, yes first).
 struct Question {

@@ -14,7 +14,6 @@ namespace {
 using Warn = std::function<void(const std::string&)>;
 
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 30;  // it is read into memory
-constexpr std::size_t kMostTokenLabels = 26;
 
 /// What the bytes of a data file turned out to hold.
 struct Contents {

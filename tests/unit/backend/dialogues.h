@@ -26,6 +26,17 @@ inline HttpReply status_reply(long status, std::string body) {
   return reply;
 }
 
+/// The prompt that protocols are tested with: two labels behind the usual lead.
+inline Prompt hot_or_not() {
+  Prompt prompt;
+  prompt.system = "Is it hot?";
+  prompt.user = "Tea.";
+  prompt.lead = "decision: ";
+  prompt.labels = {"yes", "no"};
+  prompt.options = {0, 1};
+  return prompt;
+}
+
 /// What a dialogue asked, and how it ended.
 template <class Result>
 struct Outcome {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backend/dialogues.h"
+#include "backend/live_questions.h"
 #include "backend/llamacpp.h"
 #include "backend/probe.h"
 #include "base/clock.h"
@@ -16,21 +17,12 @@
 
 using namespace preval;
 using preval::test::converse_with;
+using preval::test::kLiveWording;
+using preval::test::live_record;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kWording = R"json({
-  "name": "live",
-  "opening": "You sort short texts.",
-  "question": "Question {id}: {instructions}",
-  "alternative": "  {label}: {name} ({description})",
-  "alternative_bare": "  {label}: {name}",
-  "verdict": "  {label}: {description}",
-  "verdict_bare": "  {label}",
-  "closing": "Reply with \"{id}: label\", where the label is one of {label_list}."
-})json";
 
 std::string named_or(const char* variable, const fs::path& otherwise) {
   const char* named = std::getenv(variable);
@@ -46,16 +38,6 @@ struct Engine {
   bool there() const { return fs::exists(python) && fs::exists(checkpoint); }
 };
 
-Record record(std::string id, QuestionType type, std::string instructions,
-              std::vector<Question::Alternative> alternatives, Json state) {
-  Record record;
-  record.id = std::move(id);
-  record.subset = "live";
-  record.question = {"decision", type, std::move(instructions), std::move(alternatives)};
-  record.state = std::move(state);
-  return record;
-}
-
 std::vector<Record> questions() {
   std::vector<Question::Alternative> rooms;
   for (const char* name :
@@ -64,19 +46,21 @@ std::vector<Record> questions() {
     rooms.push_back({name, std::string("Things that happen in the ") + name + "."});
   }
   return {
-      record("tea", QuestionType::noul, "Is the drink hot?",
-             {{"true", "The drink is hot."}, {"false", "The drink is cold."}},
-             "The tea has just been poured and steams."),
-      record("animal", QuestionType::choice, "Which animal is meant?",
-             {{"cat", ""}, {"dog", "It barks."}, {"horse", "It neighs."}}, Json{{"sound", "wuff"}}),
-      record("mood", QuestionType::score, "How friendly is the letter?",
-             {{"0", "hostile"}, {"1", "cool"}, {"2", "polite"}, {"3", "friendly"}, {"4", "warm"}},
-             "Thank you so much, see you on Sunday!"),
-      record("weather", QuestionType::choice, "Wie wird das Wetter?",
-             {{"sonnig", "Die Sonne scheint."}, {"trüb", "Wolken überall."}},
-             Json{{"text", "Es hört auf zu regnen."}}),
-      record("room", QuestionType::choice, "In which part of the house does it happen?", rooms,
-             "We boil potatoes there and eat them at once."),
+      live_record("tea", QuestionType::noul, "Is the drink hot?",
+                  {{"true", "The drink is hot."}, {"false", "The drink is cold."}},
+                  "The tea has just been poured and steams."),
+      live_record("animal", QuestionType::choice, "Which animal is meant?",
+                  {{"cat", ""}, {"dog", "It barks."}, {"horse", "It neighs."}},
+                  Json{{"sound", "wuff"}}),
+      live_record(
+          "mood", QuestionType::score, "How friendly is the letter?",
+          {{"0", "hostile"}, {"1", "cool"}, {"2", "polite"}, {"3", "friendly"}, {"4", "warm"}},
+          "Thank you so much, see you on Sunday!"),
+      live_record("weather", QuestionType::choice, "Wie wird das Wetter?",
+                  {{"sonnig", "Die Sonne scheint."}, {"trüb", "Wolken überall."}},
+                  Json{{"text", "Es hört auf zu regnen."}}),
+      live_record("room", QuestionType::choice, "In which part of the house does it happen?", rooms,
+                  "We boil potatoes there and eat them at once."),
   };
 }
 
@@ -126,7 +110,7 @@ TEST_CASE("exact and top-k reads of the real server", "[live]") {
   REQUIRE(identity.result().facts["engine"] == "llama.cpp");
   REQUIRE(identity.result().facts["model"] == checkpoint.files[0].name);
 
-  const PromptFile wording = parse_prompt_file(kWording, "live wording");
+  const PromptFile wording = parse_prompt_file(kLiveWording, "live wording");
   int restricted = 0;
   for (const Record& question : questions()) {
     INFO(question.id);

@@ -30,20 +30,10 @@ LlamaCpp backend(Template chat_template = Template::chat) {
   return LlamaCpp({}, with_template(chat_template), {});
 }
 
-Prompt prompt() {
-  Prompt prompt;
-  prompt.system = "Is it hot?";
-  prompt.user = "Tea.";
-  prompt.lead = "decision: ";
-  prompt.labels = {"yes", "no"};
-  prompt.options = {0, 1};
-  return prompt;
-}
-
 const HttpReply kRendered = ok_reply(R"({"prompt":"<|im_start|>system\nIs it hot?<|im_end|>\n"})");
 
 Outcome<TokenPrompt> tokenise(const LlamaCpp& server, std::deque<HttpReply> replies,
-                              const Prompt& asked = prompt()) {
+                              const Prompt& asked = hot_or_not()) {
   Record record;
   record.id = "r-1";
   return converse_with<TokenPrompt>(*server.tokenise({&record, &asked, "none", 0}),
@@ -115,7 +105,7 @@ TEST_CASE("chat template → tokens → BOS → labels, and what was learned is 
   const auto second = tokenise(server, {kRendered, tokens_reply({1, 4093})});
   CHECK(second.result().tokens == std::vector<TokenId>{1, 4093, 43066, 42});
   // Another id is another lead.
-  Prompt other = prompt();
+  Prompt other = hot_or_not();
   other.lead = "verdict: ";
   const auto third = tokenise(
       server,

@@ -26,18 +26,8 @@ Ollama backend(Template chat_template = Template::chat, LeadForm lead = LeadForm
   return {spec, checkpoint, {}};
 }
 
-Prompt prompt() {
-  Prompt prompt;
-  prompt.system = "Is it hot?";
-  prompt.user = "Tea.";
-  prompt.lead = "decision: ";
-  prompt.labels = {"yes", "no"};
-  prompt.options = {0, 1};
-  return prompt;
-}
-
 Outcome<Answer> read(const Ollama& server, std::deque<HttpReply> replies) {
-  const Prompt asked = prompt();
+  const Prompt asked = hot_or_not();
   return converse_with<Answer>(*server.read({nullptr, &asked, "none", 0}, {}, {}),
                                std::move(replies));
 }

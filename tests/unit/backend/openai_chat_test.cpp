@@ -26,18 +26,8 @@ BackendSpec spec(LeadForm lead = LeadForm::none) {
 
 OpenAiChat backend(const BackendSpec& of = spec()) { return OpenAiChat(of, {}, {}); }
 
-Prompt prompt() {
-  Prompt prompt;
-  prompt.system = "Is it hot?";
-  prompt.user = "Tea.";
-  prompt.lead = "decision: ";
-  prompt.labels = {"yes", "no"};
-  prompt.options = {0, 1};
-  return prompt;
-}
-
 Outcome<Answer> read(const OpenAiChat& server, std::deque<HttpReply> replies) {
-  const Prompt asked = prompt();
+  const Prompt asked = hot_or_not();
   return converse_with<Answer>(*server.read({nullptr, &asked, "none", 0}, {}, {}),
                                std::move(replies));
 }
@@ -99,7 +89,7 @@ TEST_CASE("openai-chat: with a lead the answer is begun, and servers are told to
         R"("logprobs":true,"top_logprobs":3,"max_completion_tokens":1,"temperature":0.0,"n":1,)"
         R"("continue_final_message":true,"add_generation_prompt":false,)"
         R"("chat_template_kwargs":{"enable_thinking":false}})");
-  const Prompt asked = prompt();
+  const Prompt asked = hot_or_not();
   CHECK(chat_read_body(backend(), asked, Sampling{0.7}).find(R"("temperature":0.7)") !=
         std::string::npos);
 }
@@ -122,7 +112,7 @@ TEST_CASE("openai-chat: spellings of the plan") {
   CHECK(none.failure().message ==
         R"(no label among the 3 best tokens, which begin with "no", "The", "yes")");
   other.spellings = {"yes{label}", "{label}"};
-  Prompt asked = prompt();
+  Prompt asked = hot_or_not();
   asked.labels = {"yes", "yesyes"};
   CHECK_THROWS_AS(backend(other).read({nullptr, &asked, "none", 0}, {}, {}), Error);
 }
@@ -228,7 +218,7 @@ TEST_CASE("openai-chat: what a plan cannot ask of it") {
 }
 
 TEST_CASE("openai-chat: prompts are not tokenised here") {
-  const Prompt asked = prompt();
+  const Prompt asked = hot_or_not();
   const auto outcome = converse_with<TokenPrompt>(*backend().tokenise({nullptr, &asked, "none", 0}),
                                                   std::deque<HttpReply>{});
   CHECK(outcome.asked.empty());

@@ -47,11 +47,7 @@ HttpReply tokens_reply(const std::vector<int>& tokens) {
 Outcome<TokenPrompt> tokenise(const Sglang& server, std::deque<HttpReply> replies) {
   Record record;
   record.id = "r-1";
-  Prompt asked;
-  asked.system = "Is it hot?";
-  asked.user = "Tea.";
-  asked.lead = "decision: ";
-  asked.labels = {"yes", "no"};
+  const Prompt asked = hot_or_not();
   return converse_with<TokenPrompt>(*server.tokenise({&record, &asked, "none", 0}),
                                     std::move(replies));
 }

@@ -6,36 +6,18 @@
 #include <iostream>
 
 #include "backend/dialogues.h"
+#include "backend/live_questions.h"
 #include "backend/probe.h"
 #include "backend/vllm.h"
 #include "skip.h"
 
 using namespace preval;
 using preval::test::converse_with;
+using preval::test::kLiveWording;
+using preval::test::live_record;
 using preval::test::Outcome;
 
 namespace {
-
-constexpr const char* kWording = R"json({
-  "name": "live",
-  "opening": "You sort short texts.",
-  "question": "Question {id}: {instructions}",
-  "alternative": "  {label}: {name} ({description})",
-  "alternative_bare": "  {label}: {name}",
-  "verdict": "  {label}: {description}",
-  "verdict_bare": "  {label}",
-  "closing": "Reply with \"{id}: label\", where the label is one of {label_list}."
-})json";
-
-Record record(std::string id, QuestionType type, std::string instructions,
-              std::vector<Question::Alternative> alternatives, Json state) {
-  Record record;
-  record.id = std::move(id);
-  record.subset = "live";
-  record.question = {"decision", type, std::move(instructions), std::move(alternatives)};
-  record.state = std::move(state);
-  return record;
-}
 
 std::vector<Record> questions() {
   std::vector<Question::Alternative> rooms;
@@ -44,17 +26,18 @@ std::vector<Record> questions() {
     rooms.push_back({name, std::string("Things that happen in the ") + name + "."});
   }
   return {
-      record("tea", QuestionType::noul, "Is the drink hot?",
-             {{"true", "The drink is hot."}, {"false", "The drink is cold."}},
-             "The tea has just been poured and steams."),
-      record("mood", QuestionType::score, "How friendly is the letter?",
-             {{"0", "hostile"}, {"1", "cool"}, {"2", "polite"}, {"3", "friendly"}, {"4", "warm"}},
-             "Thank you so much, see you on Sunday!"),
-      record("weather", QuestionType::choice, "Wie wird das Wetter?",
-             {{"sonnig", "Die Sonne scheint."}, {"trüb", "Wolken überall."}},
-             Json{{"text", "Es hört auf zu regnen."}}),
-      record("room", QuestionType::choice, "In which part of the house does it happen?", rooms,
-             "We boil potatoes there and eat them at once."),
+      live_record("tea", QuestionType::noul, "Is the drink hot?",
+                  {{"true", "The drink is hot."}, {"false", "The drink is cold."}},
+                  "The tea has just been poured and steams."),
+      live_record(
+          "mood", QuestionType::score, "How friendly is the letter?",
+          {{"0", "hostile"}, {"1", "cool"}, {"2", "polite"}, {"3", "friendly"}, {"4", "warm"}},
+          "Thank you so much, see you on Sunday!"),
+      live_record("weather", QuestionType::choice, "Wie wird das Wetter?",
+                  {{"sonnig", "Die Sonne scheint."}, {"trüb", "Wolken überall."}},
+                  Json{{"text", "Es hört auf zu regnen."}}),
+      live_record("room", QuestionType::choice, "In which part of the house does it happen?", rooms,
+                  "We boil potatoes there and eat them at once."),
   };
 }
 
@@ -98,7 +81,7 @@ TEST_CASE("exact and top-k reads of a real vLLM", "[live]") {
   REQUIRE(identity.facts["engine"] == "vllm");
   const int context = identity.facts["context"];
 
-  const PromptFile wording = parse_prompt_file(kWording, "live wording");
+  const PromptFile wording = parse_prompt_file(kLiveWording, "live wording");
   std::vector<Record> records = questions();
   std::vector<Prompt> prompts;
   for (const Record& each : records) prompts.push_back(render_prompt(wording, each, "none", true));
@@ -180,7 +163,7 @@ TEST_CASE("the probe of a real vLLM", "[live]") {
   spec.read = ReadMode::exact;
   const Record first = questions().front();
   const Prompt prompt =
-      render_prompt(parse_prompt_file(kWording, "live wording"), first, "none", true);
+      render_prompt(parse_prompt_file(kLiveWording, "live wording"), first, "none", true);
   const ProbeResult result =
       probe(spec, {}, {}, {{&first, &prompt, "none", 0}}, ProbeFor::knowledge, live.ask());
   for (const Finding& finding : result.findings) {

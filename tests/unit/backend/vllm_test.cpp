@@ -30,18 +30,8 @@ Vllm backend(ReadMode mode = ReadMode::exact, int k = 3, Template chat_template 
   return Vllm(spec, checkpoint, {});
 }
 
-Prompt prompt() {
-  Prompt prompt;
-  prompt.system = "Is it hot?";
-  prompt.user = "Tea.";
-  prompt.lead = "decision: ";
-  prompt.labels = {"yes", "no"};
-  prompt.options = {0, 1};
-  return prompt;
-}
-
 Outcome<TokenPrompt> tokenise(const Vllm& server, std::deque<HttpReply> replies,
-                              const Prompt& asked = prompt()) {
+                              const Prompt& asked = hot_or_not()) {
   Record record;
   record.id = "r-1";
   return converse_with<TokenPrompt>(*server.tokenise({&record, &asked, "none", 0}),
@@ -186,7 +176,7 @@ TEST_CASE("C1: vllm: a doubled BOS is refused") {
 TEST_CASE("A13: vllm: labels come from their context, and are one token each") {
   // Behind "Answer:" the label is the token " yes", behind "Answer: " it is "yes": what is sent
   // together is tokenised together.
-  Prompt tight = prompt(), loose = prompt();
+  Prompt tight = hot_or_not(), loose = hot_or_not();
   tight.lead = "Answer:";
   loose.lead = "Answer: ";
   const Vllm server = backend();
@@ -274,7 +264,7 @@ Finding by_id_of(const WithoutIds& server, ProbeFor purpose, Capabilities* can) 
   spec.read = ReadMode::exact;
   Record record;
   record.id = "r-1";
-  const Prompt asked = prompt();
+  const Prompt asked = hot_or_not();
   const ProbeResult result = probe(spec, {}, {}, {{&record, &asked, "none", 0}}, purpose,
                                    [&](const HttpRequest& request) { return server(request); });
   *can = result.can;
