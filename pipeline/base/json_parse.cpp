@@ -286,6 +286,10 @@ Json parse_json(std::string_view text, std::string_view where, int first_line) {
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     locator.fail(zero, "a zero byte", "the file may be damaged; get it again");
   }
+  // The parser's own words for this differ between its versions.
+  if (text.empty()) {
+    locator.fail(0, "unexpected end of input: the text is empty", "the file may be damaged");
+  }
   const char* reached = text.data();
   Builder builder(locator, text.data(), &reached);
   Json::sax_parse(CountingIterator(text.data(), &reached),

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/study.h"
 
 namespace preval {
 namespace {
@@ -45,7 +46,8 @@ void print_findings(std::ostream& out, const AuditResult& result, bool explain) 
 void audit(Context& context, const AuditOptions& options) {
   AuditScope scope;
   if (!options.data.empty()) scope.data = options.data;
-  if (!options.checkpoints.empty()) scope.checkpoints = options.checkpoints;
+  scope.checkpoints = options.checkpoints.empty() ? checkpoint_folder(options.plan)
+                                                  : std::filesystem::path(options.checkpoints);
   const AuditResult result = audit_plan(context.files, options.plan, scope);
   if (options.json) {
     context.out << audit_json(result).dump(2) << '\n';
@@ -65,15 +67,14 @@ void audit(Context& context, const AuditOptions& options) {
 }  // namespace
 
 void add_audit(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "audit",
-      "Looks for drift: plan, lock, named files, data and checkpoints against the registered");
+  auto* command = app.add_subcommand("audit", "Looks for drift from what was registered");
   const auto options = std::make_shared<AuditOptions>();
   command->add_option("plan", options->plan, "The plan")->required()->type_name("PLAN");
   command->add_option("--data", options->data, "Folder of SUBSET/all.jsonl, instead of the plan's")
       ->type_name("DIR");
   command
-      ->add_option("--checkpoints", options->checkpoints, "Folder of checkpoint files to check too")
+      ->add_option("--checkpoints", options->checkpoints,
+                   "Folder of checkpoint files (.local/checkpoints)")
       ->type_name("DIR");
   command->add_flag("--explain", options->explain,
                     "Name registered value, found value and first row");

@@ -10,6 +10,7 @@ std::string help_footer(std::initializer_list<std::string_view> examples,
                         std::string_view exit_codes) {
   std::string text = "Examples:\n";
   for (const std::string_view example : examples) text.append("  ").append(example).append("\n");
+  text.append("\nEvery command takes --db FILE, --color WHEN, -q and -v.\n");
   return text.append("\nExit codes: ").append(exit_codes);
 }
 

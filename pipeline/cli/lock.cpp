@@ -49,15 +49,13 @@ void lock(Context& context, const std::string& path) {
 }  // namespace
 
 void add_lock(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "lock", "Fixes a plan: writes its digest, and those of the files it names, beside it");
+  auto* command = app.add_subcommand("lock", "Fixes a plan: writes its digest beside it");
   const auto plan = std::make_shared<std::string>();
   command->add_option("plan", *plan, "The plan")->required()->type_name("PLAN");
-  command->footer(
-      help_footer({"preval lock prereg/quickstart.json", "preval lock my-plan.json",
-                   "preval lock my-plan.json && git add my-plan.json my-plan.lock.json"},
-                  "0 locked, or locked already and unchanged, 2 usage or plan,\n"
-                  "  3 plan or files differ from what was registered"));
+  command->footer(help_footer({"preval lock prereg/quickstart.json", "preval lock prereg/mine.json",
+                               "preval lock prereg/mine.json && git add prereg/mine.*"},
+                              "0 locked, or locked already and unchanged, 2 usage or plan,\n"
+                              "  3 plan or files differ from what was registered"));
   command->callback([plan, &context] { lock(context, *plan); });
 }
 

@@ -54,10 +54,10 @@ int main(int argc, char** argv) {
   Context context{files, clock, std::cout, std::cerr};
 
   CLI::App app{
-      "preval runs a preregistered evaluation: it reads labels from language models as a plan "
-      "fixed\n"
-      "before the first call says, keeps every answer in SQLite, and reports what the plan "
-      "claims."};
+      "preval runs a preregistered evaluation: it reads labels from language models as\n"
+      "a plan fixed before the first call says, keeps every answer in SQLite, and\n"
+      "reports accuracy, agreement and calibration."};
+  app.get_formatter()->column_width(26);
   app.name("preval");
   app.require_subcommand(1);
   app.fallthrough();

@@ -184,13 +184,13 @@ void probe_server(Context& context, const ProbeOptions& given) {
 }  // namespace
 
 void add_probe(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "probe", "Tries what a server can do: which reads, up to what limits, how steadily");
+  auto* command =
+      app.add_subcommand("probe", "Tries what a server can do: reads, limits, steadiness");
   const auto options = std::make_shared<ProbeOptions>();
   command->add_option("url", options->url, "Base address, http://HOST:PORT")
       ->required()
       ->type_name("URL");
-  command->add_option("--kind", options->kind, "Protocol: " + join(backend_kinds(), ", "))
+  command->add_option("--kind", options->kind, "Protocol (an unknown one lists them)")
       ->required()
       ->type_name("KIND");
   command->add_option("--plan", options->plan, "Judge by this plan, with its labels")
@@ -208,8 +208,7 @@ void add_probe(CLI::App& app, Context& context) {
   command->footer(
       help_footer({"preval probe http://127.0.0.1:8080 --kind llamacpp",
                    "preval probe http://127.0.0.1:8000 --kind vllm --plan prereg/cross-engine.json",
-                   "preval probe https://api.typesafe.ai --kind systemone --model jev-1.13.0 "
-                   "--key-env TYPESAFE_API_KEY --json"},
+                   "preval probe https://api.typesafe.ai --kind systemone --key-env KEY"},
                   kExitCodes));
   command->callback([options, &context] { probe_server(context, *options); });
 }

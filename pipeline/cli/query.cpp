@@ -100,8 +100,8 @@ void query(Context& context, const QueryOptions& options) {
 }  // namespace
 
 void add_query(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "query", "Queries the store with SQL, read-only; alone it lists the views");
+  auto* command =
+      app.add_subcommand("query", "Queries the store with SQL; alone it lists the views");
   const auto options = std::make_shared<QueryOptions>();
   command->add_option("sql", options->sql, "A SELECT, or @FILE that holds one")->type_name("SQL");
   auto* format = command->add_option("--format", options->format, "table, csv, json, jsonl or md")
@@ -111,8 +111,8 @@ void add_query(CLI::App& app, Context& context) {
   command->footer(
       help_footer({"preval query", "preval query \"select arm, subset, accuracy from v_accuracy\"",
                    "preval query @disagreements.sql --format csv"},
-                  "0 rows printed, none included, 1 the machine refused,\n"
-                  "  2 SQLite refuses the query, or no such store, 3 the store is torn"));
+                  "0 printed, even if no row, 1 output could not be written,\n"
+                  "  2 SQLite refuses the query, or no such store, 3 the store is damaged"));
   command->callback([options, &context] { query(context, *options); });
 }
 

@@ -6,9 +6,8 @@
 namespace preval {
 
 void add_rehearse(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "rehearse",
-      "Runs any plan on simulated answers, into a database of its own; marked SIMULATED");
+  auto* command =
+      app.add_subcommand("rehearse", "Runs a plan on simulated answers, marked SIMULATED");
   const auto options = std::make_shared<StudyOptions>();
   const auto simulation = std::make_shared<Simulation>();
   add_study_options(*command, *options);
@@ -30,7 +29,7 @@ void add_rehearse(CLI::App& app, Context& context) {
   command->footer(
       help_footer({"preval rehearse prereg/quickstart.json",
                    "preval rehearse prereg/quickstart.json --accuracy 0.9 --sharpness 3",
-                   "preval rehearse my-plan.json --data my-data --db rehearsal.db"},
+                   "preval rehearse prereg/mine.json --data my-data --db rehearsal.db"},
                   kExitCodes));
   command->callback([options, simulation, &app, &context] {
     for (const double value : {simulation->accuracy, simulation->sharpness, simulation->missing}) {

@@ -123,8 +123,7 @@ void report(Context& context, const ReportCommand& options) {
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  auto* command =
-      app.add_subcommand("report", "Reports what the store holds, or checks a copy of a report");
+  auto* command = app.add_subcommand("report", "Reports what the store holds, or checks a copy");
   const auto options = std::make_shared<ReportCommand>();
   auto* format = command
                      ->add_option("--format", options->format,
@@ -134,14 +133,13 @@ void add_report(CLI::App& app, Context& context) {
   auto* output =
       command->add_option("-o,--output", options->output, "Write to this file")->type_name("FILE");
   command
-      ->add_option("--check", options->check,
-                   "Compare with this file; name the first line that differs")
+      ->add_option("--check", options->check, "Compare with this file; name the first difference")
       ->type_name("FILE")
       ->excludes(output);
   command->footer(help_footer(
       {"preval report", "preval report -o report.md", "preval report --check report.md"},
-      "0 reported, or the copy is the same, 1 the machine refused, 2 no such store,\n"
-      "  3 the copy differs"));
+      "0 reported, or the copy is the same, 1 a file could not be written,\n"
+      "  2 no such store, 3 the copy differs"));
   command->callback([options, &context] { report(context, *options); });
 }
 

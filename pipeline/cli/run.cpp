@@ -4,8 +4,7 @@
 namespace preval {
 
 void add_run(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "run", "Runs a locked plan: verify, boot, preflight, smoke, reads, score, report");
+  auto* command = app.add_subcommand("run", "Runs a locked plan, from checksums to the report");
   const auto options = std::make_shared<StudyOptions>();
   add_study_options(*command, *options);
   command
@@ -17,11 +16,10 @@ void add_run(CLI::App& app, Context& context) {
                    "Accept a checkpoint's terms by id (repeatable)")
       ->type_name("ID");
   command->add_flag("--accept-gemma-terms", options->accept_gemma,
-                    "Accept the Gemma terms of use (or PREVAL_ACCEPT_GEMMA_TERMS=1)");
+                    "Accept the Gemma terms (PREVAL_ACCEPT_GEMMA_TERMS=1)");
   command
       ->add_option("--record", options->record,
-                   "Write every exchange with a server into DIR/ARM.transcript.jsonl, for backends "
-                   "of kind replay; keys are left out")
+                   "Write a transcript per arm, for replay; no keys in it")
       ->type_name("DIR");
   command->add_flag("--exploratory", options->exploratory,
                     "Run a plan that is not locked; every row is marked");

@@ -29,13 +29,11 @@ void score(Context& context) {
 }  // namespace
 
 void add_score(CLI::App& app, Context& context) {
-  auto* command =
-      app.add_subcommand("score", "Recomputes all scores in the store from the stored answers");
-  command->footer(
-      help_footer({"preval score", "preval --db other.db score",
-                   "preval score && preval query \"select * from v_accuracy\""},
-                  "0 scored, 1 the machine refused, 2 no such store, or somebody writes to it,\n"
-                  "  3 the stored answers were changed"));
+  auto* command = app.add_subcommand("score", "Recomputes all scores from the stored answers");
+  command->footer(help_footer({"preval score", "preval --db other.db score",
+                               "preval score && preval query \"select * from v_accuracy\""},
+                              "0 scored, 1 the store could not be written, 2 no such store, or\n"
+                              "  a run holds it, 3 the stored answers were changed"));
   command->callback([&context] { score(context); });
 }
 

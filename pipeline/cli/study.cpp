@@ -32,13 +32,6 @@ bool environment_says_yes(const char* name) {
   return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
-/// Folders of a plan are relative to the folder that holds the plan's folder: the checkout.
-std::filesystem::path root_of(const OpenPlan& plan) {
-  std::filesystem::path folder = std::filesystem::absolute(plan.directory).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();  // "/x/prereg/" is "/x/prereg"
-  return folder.parent_path();
-}
-
 RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   RunOptions options;
   if (!given.data.empty()) options.data = given.data;
@@ -50,8 +43,8 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   if (given.accept_gemma || environment_says_yes("PREVAL_ACCEPT_GEMMA_TERMS")) {
     options.accepted_terms.insert(kGemmaTerms);
   }
-  options.root = root_of(plan);
-  options.checkpoints = given.checkpoints.empty() ? options.root / ".local/checkpoints"
+  options.root = root_of(plan.path);
+  options.checkpoints = given.checkpoints.empty() ? checkpoint_folder(plan.path)
                                                   : std::filesystem::path(given.checkpoints);
   options.logs =
       given.logs.empty() ? options.root / ".local/logs" : std::filesystem::path(given.logs);
@@ -144,15 +137,21 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
 
 }  // namespace
 
+std::filesystem::path root_of(const std::filesystem::path& plan) {
+  return std::filesystem::absolute(plan).lexically_normal().parent_path().parent_path();
+}
+
+std::filesystem::path checkpoint_folder(const std::filesystem::path& plan) {
+  return root_of(plan) / ".local/checkpoints";
+}
+
 void add_study_options(CLI::App& command, StudyOptions& options) {
   command.add_option("plan", options.plan, "The plan")->required()->type_name("PLAN");
   command.add_option("--data", options.data, "Folder of SUBSET/all.jsonl, instead of the plan's")
       ->type_name("DIR");
   command.add_option("--arm", options.arms, "Only this arm (repeatable)")->type_name("A");
   command.add_option("--subset", options.subsets, "Only this subset (repeatable)")->type_name("S");
-  command
-      .add_option("--limit", options.limit,
-                  "Only the first N records of each subset; marks the rows")
+  command.add_option("--limit", options.limit, "Only the first N records of each subset; noted")
       ->type_name("N");
   command.add_option("--logs", options.logs, "Folder of server logs (.local/logs)")
       ->type_name("DIR");

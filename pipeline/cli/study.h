@@ -19,6 +19,12 @@ struct StudyOptions {
 };
 void add_study_options(CLI::App& command, StudyOptions& options);
 
+/// The folder that {root} in a plan stands for: the one that holds the plan's folder.
+std::filesystem::path root_of(const std::filesystem::path& plan);
+
+/// Where checkpoint files lie unless --checkpoints says otherwise.
+std::filesystem::path checkpoint_folder(const std::filesystem::path& plan);
+
 /// Runs the plan into the store at context.db, scores it, prints the results table and writes the
 /// reports beside the store. `simulated` replaces every backend by a simulation.
 void run_study(Context& context, const StudyOptions& options,

@@ -97,8 +97,8 @@ void verify(Context& context, const VerifyOptions& options) {
 }  // namespace
 
 void add_verify(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand(
-      "verify", "Checks every data file against the checksums and counts that the plan registers");
+  auto* command =
+      app.add_subcommand("verify", "Checks data files against registered checksums and counts");
   const auto options = std::make_shared<VerifyOptions>();
   command->add_option("plan", options->plan, "The plan")->required()->type_name("PLAN");
   command->add_option("--data", options->data, "Folder of SUBSET/all.jsonl, instead of the plan's")

@@ -47,7 +47,7 @@ std::string lead_of(const ReportModel& model) {
 
 std::string command_of(const ReportModel& model) {
   const bool exploratory = model.exploratory && !model.simulated;
-  return fmt::format("preval {} {}.json{}", model.simulated ? "rehearse" : "run", model.plan->name,
+  return fmt::format("preval {} PLAN{}", model.simulated ? "rehearse" : "run",
                      exploratory ? " --exploratory" : "");
 }
 
@@ -181,8 +181,8 @@ Section provenance_section(const ReportModel& model) {
   if (!model.runs.empty()) section.blocks.push_back(run_facts(model));
   if (model.plan) {
     section.blocks.push_back(
-        Paragraph{fmt::format("To reproduce: {}, with the plan of the digest above and the data "
-                              "and checkpoints whose digests it holds.",
+        Paragraph{fmt::format("To reproduce: {}, PLAN being the file whose digest stands above, "
+                              "with the data and checkpoints whose digests it holds.",
                               command_of(model))});
   }
   if (section.blocks.empty()) section.blocks.push_back(Paragraph{"No plan, no runs."});

@@ -30,6 +30,11 @@ Table overview(const ReportModel& model, const ReportGroup& group) {
                    {"baseline", true},
                    {"mean of subsets", true, 2},
                    {"", false, 1}};
+  // A picture may go where there is no room; the reason why an arm was not run may not.
+  if (std::any_of(group.arms.begin(), group.arms.end(),
+                  [](const ReportGroupArm& arm) { return pooled_all(arm) == nullptr; })) {
+    table.columns.back().spare = 0;
+  }
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     const ReportArm& arm = model.arms[i];
     const ReportAccuracy* all = pooled_all(group.arms[i]);
@@ -89,6 +94,7 @@ Table arm_table(const ReportGroup& group, const ReportGroupArm& arm) {
       table.rows.push_back(std::move(row));
     }
   }
+  if (group.subsets.size() == 1) return table;  // its pooled figures would be the same ones
   table.rules.push_back(table.rows.size());
   for (const ReportAccuracy& row : arm.pooled)
     table.rows.push_back(accuracy_row(scope_title(row), row, partial));

@@ -10,7 +10,8 @@ namespace preval {
 
 namespace {
 
-constexpr int kMostBarColumns = 24, kLeastBarColumns = 10;
+constexpr int kMostBarColumns = 24, kLeastBarColumns = 8;
+constexpr int kLeastTextColumns = 8;
 constexpr int kGap = 2;
 constexpr int kIndent = 2;
 constexpr int kLeastWidth = 40;
@@ -148,12 +149,19 @@ class Terminal {
     }
   }
 
-  /// Long texts are folded into several lines, the widest left-aligned column first, and between
-  /// words as long as that is enough.
+  /// Long texts are folded into several lines, the widest left-aligned column first: between words
+  /// as long as that is enough, then anywhere, since a table wider than the terminal cannot be
+  /// read.
   void shrink(const Table& table, const std::vector<std::size_t>& shown,
               std::vector<int>& widths) const {
     std::vector<int> least(widths.size());
     for (const std::size_t c : shown) least[c] = longest_word(table, c);
+    shrink_to(least, table, shown, widths);
+    shrink_to(std::vector<int>(widths.size(), kLeastTextColumns), table, shown, widths);
+  }
+
+  void shrink_to(const std::vector<int>& least, const Table& table,
+                 const std::vector<std::size_t>& shown, std::vector<int>& widths) const {
     while (total_of(shown, widths) > width_) {
       std::optional<std::size_t> widest;
       for (const std::size_t c : shown) {

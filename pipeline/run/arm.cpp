@@ -178,9 +178,9 @@ class ArmRun {
     for (const CheckpointFile& file : checkpoint_.files) {
       const std::filesystem::path path = options_.checkpoints / file.name;
       if (!seams_.files.exists(path)) {
-        throw Error(ErrorKind::backend,
-                    fmt::format("checkpoint file {} is not there", path.string()),
-                    "scripts/setup.sh fetches it; --checkpoints names another folder");
+        throw Error(
+            ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
+            "scripts/setup.sh engine fetches the quickstart's; --checkpoints names another folder");
       }
       const std::string found = sha256_file(seams_.files, path);
       if (found != file.sha256) {

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kLiveEvery{100};
-constexpr std::chrono::seconds kPlainEvery{30};
+constexpr std::chrono::seconds kPlainEvery{30}, kPlainAtMost{1};
 constexpr std::string_view kEraseLine = "\r\x1b[2K";
 
 }  // namespace
@@ -51,7 +51,7 @@ void ProgressPrinter::live(const std::string& text) {
 }
 
 void ProgressPrinter::stage_started(std::string_view arm, std::string_view stage) {
-  last_tenth_ = -1;
+  last_tenth_ = 0;
   last_arm_ = arm;
   last_ = clock_.monotonic();
   if (look_.terminal && !look_.quiet)
@@ -77,11 +77,12 @@ void ProgressPrinter::progressed(const Progress& progress) {
     return;
   }
   const std::int64_t tenth = progress.total > 0 ? progress.done * 10 / progress.total : 10;
-  if (tenth == last_tenth_ && now - last_ < kPlainEvery) return;
-  const bool first = last_tenth_ < 0;
+  const auto since = now - last_;
+  // A tenth of few records is soon done: a line for each would say nothing.
+  if (since < (tenth == last_tenth_ ? kPlainEvery : kPlainAtMost)) return;
   last_tenth_ = tenth;
   last_ = now;
-  if (!first) line(fmt::format("{:<20} {}", progress.arm, progress_text(progress)));
+  line(fmt::format("{:<20} {}", progress.arm, progress_text(progress)));
 }
 
 void ProgressPrinter::subset_done(const Progress& progress, std::int64_t subset_done,

@@ -38,7 +38,7 @@ class ProgressPrinter final : public RunEvents {
   Look look_;
   bool live_shown_ = false;
   std::chrono::nanoseconds last_{0};
-  std::int64_t last_tenth_ = -1;
+  std::int64_t last_tenth_ = 0;
   std::string last_arm_;
 };
 

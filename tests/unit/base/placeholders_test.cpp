@@ -34,7 +34,8 @@ TEST_CASE("placeholders are replaced once, and doubled braces are braces") {
 }
 
 TEST_CASE("wrong placeholders are usage errors that say what is known") {
-  CHECK(problem("{prot}") == "here: unknown placeholder {prot}: did you mean port? | known here: {port}, {name}");
+  CHECK(problem("{prot}") ==
+        "here: unknown placeholder {prot}: did you mean port? | known here: {port}, {name}");
   CHECK(problem("{}") == "here: unknown placeholder {} | known here: {port}, {name}");
   CHECK(problem("a { b").find("here: a single '{' in \"a { b\"") == 0);
   CHECK(problem("a } b").find("here: a single '}'") == 0);

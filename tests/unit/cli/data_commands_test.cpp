@@ -172,7 +172,7 @@ TEST_CASE("audit ends with 3 when something drifted, and explains it") {
   check_contains(shell.out.str(), "  found       " + sha256_hex(kStars));
   check_contains(shell.out.str(), "  first row   line 1\n");
   check_contains(shell.err.str(),
-                 "not checked: file small.gguf of checkpoint small: no folder was given");
+                 "not checked: file small.gguf of checkpoint small: not there");
 
   CHECK(shell.run("audit study/plan.json --json") == 3);
   const Json json = shell.printed();

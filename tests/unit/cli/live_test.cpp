@@ -82,8 +82,7 @@ std::vector<std::string> labels(Db& db) {
 
 }  // namespace
 
-TEST_CASE("twenty records in both modes, read from the real server by the real binary",
-          "[live]") {
+TEST_CASE("twenty records in both modes, read from the real server by the real binary", "[live]") {
   const char* binary = std::getenv("PREVAL_BINARY");
   if (binary == nullptr) return test::skip_test("PREVAL_BINARY is not set");
   if (!fs::exists(kSource / ".local/checkpoints/SmolLM2-135M-Instruct.Q4_1.gguf")) {

@@ -21,9 +21,7 @@ std::vector<double> probabilities(const Distribution& distribution) {
 }  // namespace
 
 TEST_CASE("the study's read of 32 log-probabilities is reproduced to the last bit") {
-  const auto data = test::shared_data();
-  if (!data) return test::skip_test("no study vectors here");
-  std::ifstream file(*data / "vectors/study-vectors.json");
+  std::ifstream file(std::string(PREVAL_SOURCE_DIR) + "/tests/data/study-vectors.json");
   const Json vectors = Json::parse(file);
   const Json& probe = vectors["slot_distribution_probe3"];
   std::vector<TokenLogprob> top;

@@ -163,7 +163,8 @@ TEST_CASE("a narrow terminal loses bars and folds texts, never numbers", "[repor
     CHECK(lines > 60);
     CHECK(contains(report, "20.8 – 93.9 %"));
   }
-  CHECK_FALSE(contains(terminal(model, 40), "███"));
+  CHECK(contains(terminal(model, 80), "███"));
+  CHECK(contains(terminal(model, 80), "not run: terms not accepted"));
 }
 
 TEST_CASE("colour is only where it is asked for", "[report]") {
@@ -202,7 +203,7 @@ TEST_CASE("Markdown has the same words and tables", "[report]") {
              "confirmatory |");
   check_says(
       text, "| 1 | 2023-11-14T22:13:20Z | 2023-11-14T22:13:20Z | incomplete | 0.1.0 | test host |");
-  check_says(text, "To reproduce: preval run small.json, with the plan");
+  check_says(text, "To reproduce: preval run PLAN, PLAN being the file");
   CHECK_FALSE(contains(text, " |\n\n\n"));
 }
 
@@ -331,7 +332,7 @@ TEST_CASE("simulated and exploratory reports say so first", "[report]") {
   CHECK(terminal(model).starts_with("small 1.0.0\nSIMULATED: no model answered."));
   check_says(markdown(model), "\n> **SIMULATED: no model answered.");
   CHECK(Json::parse(render(model, ReportFormat::json, {}))["simulated"] == true);
-  check_says(terminal(model), "preval rehearse small.json");
+  check_says(terminal(model), "preval rehearse PLAN,");
 
   SmallStudy exploratory;
   RunInfo unlocked;
@@ -339,7 +340,7 @@ TEST_CASE("simulated and exploratory reports say so first", "[report]") {
   exploratory.begin(unlocked);
   const std::string text = terminal(model_of(exploratory));
   check_says(text, "\nEXPLORATORY: these answers are not part of the registered study");
-  check_says(text, "preval run small.json --exploratory");
+  check_says(text, "preval run PLAN --exploratory");
 }
 
 TEST_CASE("missing subsets are named, and pooled rows say how many they rest on", "[report]") {

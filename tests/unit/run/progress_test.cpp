@@ -40,11 +40,26 @@ TEST_CASE("away from a terminal there is one line per tenth") {
   ManualClock clock;
   ProgressPrinter printer(out, clock, {});
   printer.stage_started("arm", "reads");
-  for (int i = 1; i <= 1000; ++i) printer.progressed(at(i, 1000, i));
-  std::string text = out.str();
+  for (int i = 1; i <= 1000; ++i) {
+    clock.sleep(std::chrono::milliseconds(11));
+    printer.progressed(at(i, 1000, i));
+  }
+  const std::string text = out.str();
   CHECK(std::count(text.begin(), text.end(), '\n') == 10);
   CHECK(text.find('\r') == std::string::npos);
   CHECK(text.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("away from a terminal a few quick records are not worth a line each") {
+  std::ostringstream out;
+  ManualClock clock;
+  ProgressPrinter printer(out, clock, {});
+  printer.stage_started("arm", "reads");
+  for (int i = 1; i <= 13; ++i) {
+    clock.sleep(std::chrono::milliseconds(5));
+    printer.progressed(at(i, 13, i));
+  }
+  CHECK(out.str().empty());
 }
 
 TEST_CASE("away from a terminal a slow arm still says something every half minute") {
@@ -57,7 +72,7 @@ TEST_CASE("away from a terminal a slow arm still says something every half minut
     printer.progressed(at(i, 1000, i));
   }
   const std::string text = out.str();
-  CHECK(std::count(text.begin(), text.end(), '\n') == 4);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 5);
 }
 
 TEST_CASE("a live line never wraps, and a finished stage replaces it") {
