@@ -121,7 +121,9 @@ class ArmRun {
     if (result.status == ArmResult::Status::failed) {
       store_.arm_status(arm_.id, has_answers() ? "started" : "failed", result.reason);
       store_.event(arm_.id, "failed", result.reason);
-      seams_.events.notice(fmt::format("arm {}: {}", arm_.id, result.reason));
+      const std::string hint = error.hint().empty() ? "" : "\n  hint: " + error.hint();
+      if (!hint.empty()) store_.event(arm_.id, "hint", error.hint());
+      seams_.events.notice(fmt::format("arm {}: {}{}", arm_.id, result.reason, hint));
     }
     store_.flush();
     return result;

@@ -163,6 +163,8 @@ TEST_CASE("arms that only tried before another of their group served are no miss
 
 TEST_CASE("bytes in a server's last words that are no UTF-8 do not reach store or report") {
   Study study;
+  SystemClock clock;  // a process needs real time to end
+  study.clock = &clock;
   study.plan()["backends"][0] = {
       {"id", "exact"},
       {"kind", "llamacpp"},
@@ -178,6 +180,7 @@ TEST_CASE("bytes in a server's last words that are no UTF-8 do not reach store o
   options.logs = study.db_path().parent_path();
   CHECK(study.run(options).exit_code() == 5);
   const std::string reason = study.value("SELECT reason FROM arm WHERE name = 'a'");
+  INFO(reason);
   CHECK(contains(reason, "its last lines:\nload\uFFFD\uFFFD[31m"));
 }
 

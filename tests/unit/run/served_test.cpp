@@ -131,6 +131,30 @@ TEST_CASE("a run over a server that behaves, whatever its protocol") {
   CHECK(served.failures().empty());
 }
 
+TEST_CASE("a server that contradicts the plan is asked nothing, and the deviation is named") {
+  Json how = script("vllm");
+  how["by_id"] = false;
+  Served no_ids(how);
+  CHECK(no_ids.run().exit_code() == 5);
+  CHECK(no_ids.answers() == "0");
+  CHECK(no_ids.value("SELECT ok FROM finding WHERE capability = 'by id'") == "0");
+  const auto said = [](Served& served) {
+    return fmt::format("{}", fmt::join(served.study.listener.notices, "\n"));
+  };
+  INFO(said(no_ids));
+  CHECK(contains(said(no_ids), "arm a: preflight of arm a: exact read: missing_label"));
+  CHECK(contains(said(no_ids), "hint: this server reads: top-k ≤ 32"));
+  CHECK(contains(said(no_ids), "field /backends/0/read from \"exact\" to \"top-k\""));
+
+  Served too_many(script("vllm"));
+  too_many.backend()["read"] = "top-k";
+  too_many.backend()["k"] = 64;
+  CHECK(too_many.run().exit_code() == 5);
+  CHECK(too_many.answers() == "0");
+  CHECK(contains(said(too_many), "field /backends/0/k from 64 to 32"));
+  CHECK(too_many.value("SELECT count(*) FROM event WHERE kind = 'hint'") == "1");
+}
+
 TEST_CASE("replies in chunks and gzip are replies like any other") {
   Served served(script("vllm", {{{"do", {{"chunked", true}, {"gzip", true}}}}}));
   CHECK(served.run().exit_code() == 0);

@@ -79,7 +79,7 @@ TEST_CASE("instructions that are no string are written as Python writes JSON") {
   CHECK(records[0].question.instructions == R"({"ask": ["Wer?", "\u00e4"], "n": 1.0})");
 }
 
-TEST_CASE("lines end at line feeds only") {
+TEST_CASE("E9: lines end at byte 0x0A only") {
   const std::string separators =
       "a\xE2\x80\xA8"
       "b\xC2\x85"
@@ -150,12 +150,12 @@ TEST_CASE("bad records are refused with line and record") {
   check_contains(error("[]\n"), "line 1: not a JSON object");
 }
 
-TEST_CASE("an id may stand once in a file") {
+TEST_CASE("E11: two records of one id are refused with both line numbers") {
   const std::string text = error(kMassive + line_with("\"wake me\"", "\"other\""));
   check_contains(text, "all.jsonl, line 3: record \"m1\": its id stands already in line 1");
 }
 
-TEST_CASE("broken lines are fatal with their number") {
+TEST_CASE("E10: a broken line in the middle is fatal, with its number") {
   const std::string whole = kMassive;
   check_contains(error(whole + "{\"id\": \"x\"\n" + kStars), "all.jsonl, line 3");
   check_contains(error(whole + "\n" + kStars), "all.jsonl, line 3");
@@ -163,7 +163,7 @@ TEST_CASE("broken lines are fatal with their number") {
   check_contains(error(whole + line_with("wake me", "\xC3(")), "UTF-8");
 }
 
-TEST_CASE("a torn last line is named as such, a whole one without line feed is taken") {
+TEST_CASE("E10: a torn last line is named as such, a whole one without line feed is taken") {
   check_contains(error(kMassive + "{\"id\": \"x\""), "all.jsonl, line 3: torn last line");
   check_contains(error(kMassive + "{\"id\": \"\xE2\x82"), "all.jsonl, line 3: torn last line");
 
@@ -176,7 +176,7 @@ TEST_CASE("a torn last line is named as such, a whole one without line feed is t
   check_contains(warnings[0], "all.jsonl, line 2: the last line has no line feed");
 }
 
-TEST_CASE("one byte order mark in front is taken with a warning") {
+TEST_CASE("H3: one byte order mark in front is taken with a warning") {
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
   const auto records = read_records("\xEF\xBB\xBF" + kStars, "stars", "all.jsonl", warn);

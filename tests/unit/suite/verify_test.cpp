@@ -83,7 +83,7 @@ TEST_CASE("one flipped byte is a mismatch that still counts") {
   CHECK(result.subsets[0].found_records == 3);
 }
 
-TEST_CASE("CRLF line ends are named") {
+TEST_CASE("H1: CRLF line ends are named, and only they") {
   Study study;
   replace(study.boolq(), "\n", "\r\n");
   const SubsetCheck check = study.verify().subsets[0];
@@ -96,7 +96,7 @@ TEST_CASE("CRLF line ends are named") {
   CHECK(study.verify().subsets[0].problem == "other bytes than registered");
 }
 
-TEST_CASE("a byte order mark is a mismatch with a warning") {
+TEST_CASE("H3: a byte order mark is a mismatch with a warning: the byte hash decides") {
   Study study;
   study.boolq().insert(0, "\xEF\xBB\xBF");
   const SubsetCheck check = study.verify().subsets[0];
