@@ -11,6 +11,23 @@ namespace preval {
 
 namespace {
 
+/// Arms with records that were neither answered nor given up: --limit, or a run that has not ended.
+std::vector<std::string> partly_asked(const ReportModel& model) {
+  std::vector<std::string> arms;
+  for (std::size_t i = 0; i < model.arms.size(); ++i) {
+    const bool partial =
+        std::any_of(model.groups.begin(), model.groups.end(), [&](const ReportGroup& group) {
+          return std::any_of(
+              group.arms[i].cells.begin(), group.arms[i].cells.end(), [](const ReportCell& cell) {
+                return cell.accuracy &&
+                       cell.accuracy->n_answered + cell.n_failed < cell.accuracy->n_registered;
+              });
+        });
+    if (partial) arms.push_back(model.arms[i].name);
+  }
+  return arms;
+}
+
 std::vector<std::string> banners_of(const ReportModel& model) {
   std::vector<std::string> banners;
   if (model.simulated) {
@@ -23,6 +40,15 @@ std::vector<std::string> banners_of(const ReportModel& model) {
     banners.push_back(
         "EXPLORATORY: these answers are not part of the registered study; they were read with "
         "--exploratory.");
+  }
+  if (model.scored) {
+    const std::vector<std::string> partial = partly_asked(model);
+    if (!partial.empty()) {
+      banners.push_back(fmt::format(
+          "INCOMPLETE: not all records were asked on {}. Accuracy is over all registered records, "
+          "and what was not asked counts as wrong in it.",
+          list_of(partial)));
+    }
   }
   if (model.scored && model.unscored > 0) {
     banners.push_back(fmt::format(

@@ -23,11 +23,15 @@ Agreement compare_answers(const CellAnswers& a, const CellAnswers& b) {
 }
 
 std::string why_not_comparable(const PublishedSubset& published, const ScoredArm& arm,
-                               const ScoredSubset& subset, std::size_t n_answered) {
+                               const ScoredSubset& subset, std::size_t n_answered,
+                               std::size_t n_not_asked) {
   if (subset.registered_sha256 != published.dataset_sha256) return "different records";
   if (!subset.verified) return "subset " + subset.status;
   if (!arm.started) return "arm not run";
   if (n_answered == 0) return "no answer";
+  // What was asked in vain counts as wrong, here as everywhere; what was never asked says nothing
+  // about the model.
+  if (n_not_asked > 0) return "not all records were asked";
   return {};
 }
 

@@ -33,7 +33,8 @@ struct PublishedScore {
 
 /// Why a subset cannot be compared; empty when it can.
 std::string why_not_comparable(const PublishedSubset& published, const ScoredArm& arm,
-                               const ScoredSubset& subset, std::size_t n_answered);
+                               const ScoredSubset& subset, std::size_t n_answered,
+                               std::size_t n_not_asked);
 
 /// One subset, comparable when `why_not` is empty.
 PublishedScore compare_published(const PublishedSubset& published, const AccuracyScore& ours,

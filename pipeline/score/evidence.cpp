@@ -243,4 +243,12 @@ Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kin
   return CellReader(db, arm, subset, kind).read();
 }
 
+std::size_t count_not_asked(Db& db, const ScoredArm& arm, const ScoredSubset& subset) {
+  Stmt query(db,
+             "SELECT n_not_asked FROM v_completeness WHERE arm = ? AND dataset = ? AND subset = ? "
+             "AND variant = 'none' AND repeat = 0");
+  query.bind(1, arm.name).bind(2, subset.dataset).bind(3, subset.name);
+  return query.step() ? static_cast<std::size_t>(query.integer(0)) : 0;
+}
+
 }  // namespace preval

@@ -71,4 +71,7 @@ int counted_kind(Db& db);
 /// of the record ids as strings.
 Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kind);
 
+/// Records of a verified subset that a started arm neither answered nor gave up.
+std::size_t count_not_asked(Db& db, const ScoredArm& arm, const ScoredSubset& subset);
+
 }  // namespace preval

@@ -138,7 +138,10 @@ class GroupScorer {
                               const AccuracyScore& accuracy, std::optional<double> our_ece) {
     for (const PublishedSubset& figure : published_) {
       if (figure.subset != subset.name) continue;
-      const std::string why_not = why_not_comparable(figure, arms_[i], subset, accuracy.n_answered);
+      const bool partial = accuracy.n_answered < subset.n_registered;
+      const std::string why_not =
+          why_not_comparable(figure, arms_[i], subset, accuracy.n_answered,
+                             partial ? count_not_asked(db_, arms_[i], subset) : 0);
       tables_.put(arms_[i].id, dataset_, compare_published(figure, accuracy, our_ece, why_not));
       for (std::size_t s = 0; s < kScopes.size(); ++s) {
         if (is_in(subset, kScopes[s])) sums_[i].published[s].add(figure, accuracy, why_not);

@@ -116,12 +116,13 @@ TEST_CASE("why a subset is not compared", "[score]") {
   subset.registered_sha256 = "def";
   subset.status = "missing";
   ScoredArm arm;
-  CHECK(why_not_comparable(published, arm, subset, 0) == "different records");
+  CHECK(why_not_comparable(published, arm, subset, 0, 10) == "different records");
   subset.registered_sha256 = "abc";
-  CHECK(why_not_comparable(published, arm, subset, 0) == "subset missing");
+  CHECK(why_not_comparable(published, arm, subset, 0, 10) == "subset missing");
   subset.verified = true;
-  CHECK(why_not_comparable(published, arm, subset, 0) == "arm not run");
+  CHECK(why_not_comparable(published, arm, subset, 0, 10) == "arm not run");
   arm.started = true;
-  CHECK(why_not_comparable(published, arm, subset, 0) == "no answer");
-  CHECK(why_not_comparable(published, arm, subset, 1).empty());
+  CHECK(why_not_comparable(published, arm, subset, 0, 10) == "no answer");
+  CHECK(why_not_comparable(published, arm, subset, 9, 1) == "not all records were asked");
+  CHECK(why_not_comparable(published, arm, subset, 1, 0).empty());
 }
