@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "store/bytes.h"
 #include "store/store.h"
 
