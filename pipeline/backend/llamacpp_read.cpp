@@ -33,8 +33,8 @@ class Read : public Scripted<Self, Answer> {
         next);
   }
 
-  /// A usable reply, or what is wrong with it.
-  std::variant<Completion, Failure> accept(const HttpReply& reply) {
+  /// A usable reply with log-probabilities, or with `probabilities`, or what is wrong with it.
+  std::variant<Completion, Failure> accept(const HttpReply& reply, bool probabilities = false) {
     answer_.latency_ms += reply.total_ms;
     ++answer_.requests;
     auto read = read_completion(reply);
@@ -47,6 +47,14 @@ class Read : public Scripted<Self, Answer> {
       return unusable("identity_changed",
                       fmt::format("answered by {}, where {} was serving",
                                   model_file(completion->model), model_file(expected)),
+                      reply);
+    }
+    // The two kinds come in fields of their own; one taken for the other would look like an answer.
+    if (completion->probabilities != probabilities) {
+      return unusable("no_logprobs",
+                      probabilities ? "a restricted read without probabilities"
+                                    : "probabilities after sampling, where log-probabilities were "
+                                      "asked for",
                       reply);
     }
     answer_.model = model_file(completion->model);
@@ -143,13 +151,10 @@ class ExactRead final : public Read<ExactRead> {
   }
 
   Step<Answer> on_restricted(const HttpReply& reply) {
-    auto read = accept(reply);
+    auto read = accept(reply, true);
     if (auto* failure = std::get_if<Failure>(&read)) return *failure;
-    const Completion& completion = std::get<Completion>(read);
-    if (!completion.probabilities) {
-      return unusable("no_logprobs", "a restricted read without probabilities", reply);
-    }
-    if (!complete(completion.top)) return ask_raw(kWholeVocabulary, &ExactRead::on_raw);
+    if (!complete(std::get<Completion>(read).top))
+      return ask_raw(kWholeVocabulary, &ExactRead::on_raw);
     return finish();
   }
 

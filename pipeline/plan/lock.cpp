@@ -137,9 +137,10 @@ Lock parse_lock(std::string_view text, const std::string& where) {
   }
   const std::vector<NamedFile> named = named_files(plan);
   for (const auto& [path, sha256] : lock.files) {
-    const bool known = std::any_of(named.begin(), named.end(), [&](const NamedFile& file) {
-      return file.path.generic_string() == path;
-    });
+    // clang 14 captures no structured binding.
+    const bool known = std::any_of(
+        named.begin(), named.end(),
+        [&listed = path](const NamedFile& file) { return file.path.generic_string() == listed; });
     if (!known) edited(fmt::format("/files names {}, the plan does not", path));
   }
   for (const NamedFile& file : named) {

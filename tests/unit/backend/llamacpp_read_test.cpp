@@ -161,6 +161,19 @@ TEST_CASE(
   CHECK(top_k({completion_reply(""), completion_reply("")}).failure().error_class == "no_logprobs");
 }
 
+TEST_CASE("probabilities are not taken for log-probabilities, nor the other way round") {
+  const HttpReply swapped = restricted_reply({{8, 0.6}, {7, 0.3}, {9, 0.1}});
+  CHECK(exact({swapped, swapped}).failure().message.find("probabilities after sampling") == 0);
+  CHECK(top_k({swapped, swapped}).failure().error_class == "no_logprobs");
+  // Also where a raw read of everything takes the place of a restricted one that is not believed.
+  const auto late = exact({raw_reply({{8, -0.5}, {1, -1.5}, {3, -3.0}}),
+                           restricted_reply({{8, 0.9}, {7, 0.1}}), swapped, swapped});
+  CHECK(late.failure().error_class == "no_logprobs");
+  CHECK(exact({raw_reply({{8, -0.5}, {1, -1.5}, {3, -3.0}}), raw_reply({{8, -0.5}})})
+            .failure()
+            .message == "a restricted read without probabilities");
+}
+
 TEST_CASE("top-k: the k best, with a floor for the labels outside") {
   const auto outcome = top_k({raw_reply({{8, -0.5}, {3, -1.5}, {7, -2.5}})});
   REQUIRE(outcome.asked.size() == 1);
