@@ -17,6 +17,7 @@ namespace preval {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+constexpr double kMostSum = 1.01;        // of the probabilities of one label's spellings, rounded
 constexpr std::size_t kTokensNamed = 3;  // tokens that the message of a read without labels names
 
 std::string quoted_token(std::string_view text) {
@@ -144,12 +145,14 @@ std::optional<Failure> text_list_problem(const std::vector<TextEntry>& top,
   return std::nullopt;
 }
 
+/// Probabilities that add up to a little more than 1, as rounded ones do, add up to 1.
 double log_of_sum(const std::vector<double>& logprobs) {
   if (logprobs.size() == 1) return logprobs.front();
   const double most = *std::max_element(logprobs.begin(), logprobs.end());
   double sum = 0;
   for (const double logprob : logprobs) sum += std::exp(logprob - most);
-  return most + std::log(sum);
+  const double result = most + std::log(sum);
+  return result > 0 && result <= std::log(kMostSum) ? 0 : result;
 }
 
 /// Token ids stand for texts: label i is token i, and whatever is no label comes after them.
@@ -237,6 +240,12 @@ std::variant<Distribution, Failure> read_text_top(const Json& position, int k,
                     reply);
   }
   for (LabelProbability& label : distribution.labels) {
+    if (label.logprob > std::log(kMostSum)) {
+      return unusable("impossible_sum",
+                      fmt::format("the spellings of one label have probability {:.3f} together",
+                                  std::exp(label.logprob)),
+                      reply);
+    }
     if (label.source == LabelSource::top) label.source = LabelSource::text;
   }
   return distribution;

@@ -113,6 +113,17 @@ TEST_CASE("adding up does not make a best token out of two others") {
   CHECK(merged.labels[1].source == LabelSource::floor);
 }
 
+TEST_CASE("spellings that are more probable together than certain are no read") {
+  const LabelSpellings both = yes_no({"{label}", " {label}"});
+  const Failure impossible =
+      failure(position({{"yes", -0.5}, {" yes", -0.5}, {"no", -1.5}}), 3, both);
+  CHECK(impossible.error_class == "impossible_sum");
+  CHECK(impossible.message == "the spellings of one label have probability 1.213 together");
+  CHECK_FALSE(impossible.retry);
+  // Rounding alone may pass 1 by a little; that is 1.
+  CHECK(read(position({{"yes", -0.69}, {" yes", -0.69}}), 2, both).labels[0].logprob == 0);
+}
+
 TEST_CASE("a spelling that means two labels is an error of the plan") {
   CHECK_THROWS_AS(spelled({"1", "11"}, {"{label}", "1{label}"}), Error);
   try {
