@@ -26,6 +26,7 @@ struct Context {
 
 void add_verify(CLI::App& app, Context& context);
 void add_lock(CLI::App& app, Context& context);
+void add_deviate(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_rehearse(CLI::App& app, Context& context);
 void add_probe(CLI::App& app, Context& context);

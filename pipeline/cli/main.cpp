@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
                   kExitCodes));
   add_verify(app, context);
   add_lock(app, context);
+  add_deviate(app, context);
   add_run(app, context);
   add_rehearse(app, context);
   add_probe(app, context);

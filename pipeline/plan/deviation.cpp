@@ -42,10 +42,14 @@ Json& value_at(Json& plan, const Deviation& entry) {
   } catch (const Json::exception&) {
     throw Error(ErrorKind::drift, what + " is not a JSON pointer", std::string(kHint));
   }
-  if (!plan.contains(pointer)) {
+  if (plan.contains(pointer)) return plan.at(pointer);
+  // An optional field that is not there is null, and can be given a value.
+  const Json::json_pointer above = pointer.parent_pointer();
+  if (pointer.empty() || !entry.from.is_null() || !plan.contains(above) ||
+      !plan.at(above).is_object()) {
     throw Error(ErrorKind::drift, what + " names nothing in the plan", std::string(kHint));
   }
-  return plan.at(pointer);
+  return plan.at(above)[pointer.back()];
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace preval {
 namespace {
 
 constexpr int kBootTries = 3;
+constexpr int kUsualK = 20;  // what servers give where they do not say how much they would
 
 /// What the store holds for an arm as the current configuration.
 struct StoredConfiguration {
@@ -364,15 +365,24 @@ class ArmRun {
     const std::string said = finding.evidence.empty() ? "" : fmt::format(" ({})", finding.evidence);
     std::size_t at = 0;
     while (plan_.effective.backends[at].id != spec_.id) ++at;
-    std::string hint = fmt::format("this server reads: {}", can.verdict());
+    const auto field = [&](std::string_view name, std::string_view from, std::string_view to) {
+      return fmt::format(" --field /backends/{}/{} --from {} --to {}", at, name, from, to);
+    };
+    std::string changes;
     if (spec_.read == ReadMode::exact && !can.by_id && can.top_k) {
-      hint += fmt::format(
-          "; reading the k best instead is a deviation to register: field /backends/{}/read from "
-          "\"exact\" to \"top-k\", and /backends/{}/k",
-          at, at);
+      changes = field("read", "'\"exact\"'", "'\"top-k\"'") +
+                field("k", "null", std::to_string(can.most_k.value_or(kUsualK)));
+      const Json& registered = plan_.effective_json["backends"][at];
+      if (registered.contains("raw_probs") && !registered["raw_probs"].is_null()) {
+        changes += field("raw_probs", registered["raw_probs"].dump(), "null");
+      }
     } else if (spec_.k > 0 && can.most_k && spec_.k > *can.most_k) {
-      hint += fmt::format("; fewer is a deviation to register: field /backends/{}/k from {} to {}",
-                          at, spec_.k, *can.most_k);
+      changes = field("k", std::to_string(spec_.k), std::to_string(*can.most_k));
+    }
+    std::string hint = fmt::format("this server reads: {}", can.verdict());
+    if (!changes.empty()) {
+      hint += fmt::format("; to read that instead, register it: preval deviate {}{} --why TEXT",
+                          plan_.path.string(), changes);
     }
     throw Error(ErrorKind::backend,
                 fmt::format("preflight of arm {}: {}: {}{}", arm_.id, finding.capability,

@@ -39,6 +39,7 @@ struct Shell {
     add_verify(app, context);
     add_lock(app, context);
     add_audit(app, context);
+    add_deviate(app, context);
     app.parse(arguments);
     return context.exit_code;
   }
@@ -171,8 +172,7 @@ TEST_CASE("audit ends with 3 when something drifted, and explains it") {
   check_contains(shell.out.str(), "  registered  " + sha256_hex(kMassive) + "\n");
   check_contains(shell.out.str(), "  found       " + sha256_hex(kStars));
   check_contains(shell.out.str(), "  first row   line 1\n");
-  check_contains(shell.err.str(),
-                 "not checked: file small.gguf of checkpoint small: not there");
+  check_contains(shell.err.str(), "not checked: file small.gguf of checkpoint small: not there");
 
   CHECK(shell.run("audit study/plan.json --json") == 3);
   const Json json = shell.printed();
@@ -182,6 +182,35 @@ TEST_CASE("audit ends with 3 when something drifted, and explains it") {
   CHECK(json["findings"][0]["registered"] == sha256_hex(kMassive));
   CHECK(json["findings"][0]["first_row"] == "line 1");
   CHECK(json["unchecked"].size() == 2);
+}
+
+TEST_CASE("deviate takes JSON values, and what belongs together in one call") {
+  Shell shell;
+  CHECK(shell.run("lock study/plan.json") == 0);
+  CHECK(shell.run("deviate study/plan.json --field /arms/0/boot_limit_s --from 90 --to 1500 --why "
+                  "'it compiles'") == 0);
+  CHECK(shell.out.str() == "study/plan.deviations.jsonl\n");
+  CHECK(shell.err.str() == "deviation 1: /arms/0/boot_limit_s from 90 to 1500\n");
+  CHECK(shell.run("deviate study/plan.json --field /backends/0/read --from '\"exact\"' --to "
+                  "'\"top-k\"' --field /backends/0/k --from null --to 32 --field "
+                  "/backends/0/raw_probs --from 32 --to null --why w") == 0);
+  check_contains(shell.err.str(), "deviation 2: /backends/0/read from \"exact\" to \"top-k\"\n");
+  check_contains(shell.err.str(), "deviation 4: /backends/0/raw_probs from 32 to null\n");
+  check_contains(error_of(ErrorKind::usage,
+                          [&] {
+                            shell.run(
+                                "deviate study/plan.json --field /backends/0/kind --from "
+                                "llamacpp --to vllm --why w");
+                          }),
+                 "--from");
+  check_contains(error_of(ErrorKind::usage,
+                          [&] {
+                            shell.run(
+                                "deviate study/plan.json --field /repeats --field /version "
+                                "--from 2 --to 3 --why w");
+                          }),
+                 "2 fields, 1 values --from");
+  CHECK(shell.run("audit study/plan.json") == 0);
 }
 
 TEST_CASE("each of these commands teaches in its help") {

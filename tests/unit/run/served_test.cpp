@@ -144,14 +144,16 @@ TEST_CASE("a server that contradicts the plan is asked nothing, and the deviatio
   INFO(said(no_ids));
   CHECK(contains(said(no_ids), "arm a: preflight of arm a: exact read: missing_label"));
   CHECK(contains(said(no_ids), "hint: this server reads: top-k ≤ 32"));
-  CHECK(contains(said(no_ids), "field /backends/0/read from \"exact\" to \"top-k\""));
+  CHECK(contains(said(no_ids),
+                 "--field /backends/0/read --from '\"exact\"' --to '\"top-k\"' --field "
+                 "/backends/0/k --from null --to 32 --why"));
 
   Served too_many(script("vllm"));
   too_many.backend()["read"] = "top-k";
   too_many.backend()["k"] = 64;
   CHECK(too_many.run().exit_code() == 5);
   CHECK(too_many.answers() == "0");
-  CHECK(contains(said(too_many), "field /backends/0/k from 64 to 32"));
+  CHECK(contains(said(too_many), "plan.json --field /backends/0/k --from 64 --to 32 --why TEXT"));
   CHECK(too_many.value("SELECT count(*) FROM event WHERE kind = 'hint'") == "1");
 }
 
