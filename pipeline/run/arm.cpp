@@ -190,7 +190,7 @@ class ArmRun {
         throw Error(ErrorKind::drift,
                     fmt::format("checkpoint file {}: registered sha256 {}, found {}", path.string(),
                                 file.sha256, found),
-                    "fetch the registered file, or register the other one as a deviation");
+                    "fetch the registered file, or register the other one as a deviation (preval deviate)");
       }
     }
     stage.done(
@@ -232,7 +232,7 @@ class ArmRun {
       throw Error(ErrorKind::drift,
                   fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
                               spec_.transcript->sha256, found),
-                  "restore the registered file, or register the other one as a deviation");
+                  "restore the registered file, or register the other one as a deviation (preval deviate)");
     }
     Transcript transcript = parse_transcript(text, path.string());
     if (transcript.header.kind != spec_.transcript->protocol) {

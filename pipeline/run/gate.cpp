@@ -33,7 +33,7 @@ void gate(Files& files, const OpenPlan& plan, bool exploratory) {
   throw Error(
       ErrorKind::drift,
       fmt::format("{} differs from what was registered: {}", plan.path.string(), join(lines, "; ")),
-      "restore what was locked, or write the difference down as a deviation");
+      "restore what was locked, or write the difference down as a deviation (preval deviate)");
 }
 
 namespace {
