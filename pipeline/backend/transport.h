@@ -61,8 +61,8 @@ class Transport {
   virtual std::size_t in_flight() const = 0;
 };
 
-/// Largest body accepted unless said otherwise: ten times a full-vocabulary reply of 262k tokens.
-inline constexpr std::size_t kLargestBody = std::size_t{256} << 20;
+/// Largest body accepted unless said otherwise: twice a full-vocabulary reply of 262k tokens.
+inline constexpr std::size_t kLargestBody = std::size_t{64} << 20;
 
 /// libcurl's multi interface: keep-alive (connections idle for 4 s are not used again), no
 /// redirects, no proxies from the environment for loopback addresses, gzip accepted, bodies of at
