@@ -6,6 +6,7 @@
 #include <array>
 
 #include "backend/backend.h"
+#include "base/error.h"
 #include "base/text.h"
 
 namespace preval {
@@ -164,8 +165,12 @@ ServerMessage server_message(std::string_view body) {
   if (first == '<') {
     message.text = of_html(body);
   } else {
-    const Json json = Json::parse(body, nullptr, false);
-    message = json.is_discarded() ? ServerMessage{std::string(body), {}} : of_json(json);
+    try {
+      // The strict reader: its depth has a limit, so that no server can exhaust the stack.
+      message = of_json(parse_json(body, "error reply"));
+    } catch (const Error&) {
+      message.text = body;  // no JSON, or none that can be trusted: the words as they came
+    }
   }
   message.text = one_line(message.text);
   message.type = one_line(message.type);

@@ -71,10 +71,10 @@ const std::vector<Record>& records() {
 
 class Replies {
  public:
-  explicit Replies(std::string_view bytes) : rest_(bytes) {}
+  Replies(std::string_view bytes, long status) : rest_(bytes), status_(status) {}
   HttpReply next() {
     HttpReply reply;
-    reply.status = 200;
+    reply.status = status_;
     const std::size_t end = rest_.find("\xFF\xFE");
     reply.body = rest_.substr(0, end);
     if (end != std::string_view::npos) rest_.remove_prefix(end + 2);
@@ -83,6 +83,7 @@ class Replies {
 
  private:
   std::string_view rest_;
+  long status_;
 };
 
 /// A result, or nothing after a failure. A failure without a class is a defect.
@@ -117,10 +118,14 @@ void check(const Answer& answer, std::size_t labels) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const Replies replies(std::string_view(reinterpret_cast<const char*>(data), size).substr(2));
+  // Errors have a parser of their own. Seeds of answers have a small second byte, and so status
+  // 200.
+  constexpr long kStatuses[] = {200, 400, 500, 503};
+  const Replies replies(std::string_view(reinterpret_cast<const char*>(data), size).substr(2),
+                        kStatuses[data[1] >> 6]);
   const std::vector<Subject>& all = subjects();
   const Subject& subject = all[data[0] / 3 % all.size()];
-  const Record& record = records()[data[1] % records().size()];
+  const Record& record = records()[(data[1] & 63) % records().size()];
   static const PromptFile file = wording();
   const Prompt prompt = prompt_form(subject.mode) == PromptForm::native
                             ? native_prompt(record, "none")

@@ -59,6 +59,21 @@ TEST_CASE("D8: every error envelope gives its words and its type") {
   CHECK(message.type == fixture.type);
 }
 
+TEST_CASE("an error body can be nested as deep as it likes, and is words then") {
+  const std::size_t deep = 200'000;
+  const std::string brackets = std::string(deep, '[') + std::string(deep, ']');
+  std::string objects;
+  for (std::size_t i = 0; i < deep; ++i) objects += "{\"error\":";
+  for (const std::string& body : {brackets, R"({"error":{"message":)" + brackets + "}}", objects,
+                                  R"({"detail":[{"loc":)" + brackets + "}]}"}) {
+    const ServerMessage said = server_message(body);
+    CHECK(said.text.substr(0, 5) == body.substr(0, 5));
+    CHECK(said.text.size() <= 300);
+  }
+  // What cannot be trusted as JSON is still said.
+  CHECK(server_message(R"({"error":"a","error":"b"})").text == R"({"error":"a","error":"b"})");
+}
+
 TEST_CASE("error words are one short line of valid UTF-8") {
   CHECK(server_message(std::string(5000, 'x')).text.size() == 300);
   CHECK(server_message("broken \xff tail").text == "broken");
