@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 
@@ -44,10 +42,9 @@ void check_field(const std::string& field) {
 /// The value at a field now; null where an object lacks it.
 Json value_now(const Json& plan, const std::string& field) {
   try {
-    const Json::json_pointer pointer(field);
-    if (plan.contains(pointer)) return plan.at(pointer);
-    const Json::json_pointer above = pointer.parent_pointer();
-    if (plan.contains(above) && plan.at(above).is_object()) return nullptr;
+    if (const auto place = find_field(plan, field)) {
+      return plan.contains(*place) ? plan.at(*place) : Json();
+    }
   } catch (const Json::exception&) {
     throw refused(fmt::format("\"{}\" is no JSON pointer", field), "for example /backends/0/read");
   }
@@ -67,14 +64,6 @@ void check_change(const Json& effective, const Change& change) {
     throw refused(fmt::format("{} is {} already", change.field, canonical_json(change.to)),
                   "a deviation changes something");
   }
-}
-
-std::string line_of(const Deviation& entry) {
-  const Json json = {{"number", entry.number},     {"field", entry.field},
-                     {"from", entry.from},         {"to", entry.to},
-                     {"why", entry.why},           {"at", entry.at},
-                     {"previous", entry.previous}, {"sha256", entry.sha256}};
-  return json.dump() + "\n";
 }
 
 }  // namespace
@@ -110,7 +99,7 @@ std::vector<Deviation> deviate(Files& files, Clock& clock, const OpenPlan& plan,
 
   const std::filesystem::path ledger = ledger_path(plan.path);
   std::string text = files.exists(ledger) ? files.read(ledger) : std::string();
-  for (const Deviation& entry : entries) text += line_of(entry);
+  for (const Deviation& entry : entries) text += ledger_line(entry);
   files.replace(ledger, text);
   return entries;
 }

@@ -36,32 +36,42 @@ Deviation read_entry(std::string_view line, const std::string& where, int line_n
 
 Json& value_at(Json& plan, const Deviation& entry) {
   const std::string what = fmt::format("deviation {}: {}", entry.number, entry.field);
-  Json::json_pointer pointer;
+  std::optional<Json::json_pointer> place;
   try {
-    pointer = Json::json_pointer(entry.field);
+    place = find_field(plan, entry.field);
   } catch (const Json::exception&) {
     throw Error(ErrorKind::drift, what + " is not a JSON pointer", std::string(kHint));
   }
-  if (plan.contains(pointer)) return plan.at(pointer);
-  // An optional field that is not there is null, and can be given a value.
-  const Json::json_pointer above = pointer.parent_pointer();
-  if (pointer.empty() || !entry.from.is_null() || !plan.contains(above) ||
-      !plan.at(above).is_object()) {
+  if (!place || (!entry.from.is_null() && !plan.contains(*place))) {
     throw Error(ErrorKind::drift, what + " names nothing in the plan", std::string(kHint));
   }
-  return plan.at(above)[pointer.back()];
+  return plan[*place];
+}
+
+/// All that an entry says, but for its own digest.
+Json content_of(const Deviation& entry) {
+  return {{"number", entry.number},    {"field", entry.field},
+          {"from", entry.from},        {"to", entry.to},
+          {"why", entry.why},          {"at", entry.at},
+          {"previous", entry.previous}};
 }
 
 }  // namespace
 
-std::string entry_sha256(const Deviation& entry) {
-  return canonical_sha256({{"number", entry.number},
-                           {"field", entry.field},
-                           {"from", entry.from},
-                           {"to", entry.to},
-                           {"why", entry.why},
-                           {"at", entry.at},
-                           {"previous", entry.previous}});
+std::string entry_sha256(const Deviation& entry) { return canonical_sha256(content_of(entry)); }
+
+std::string ledger_line(const Deviation& entry) {
+  Json line = content_of(entry);
+  line["sha256"] = entry.sha256;
+  return line.dump() + "\n";
+}
+
+std::optional<Json::json_pointer> find_field(const Json& plan, const std::string& field) {
+  const Json::json_pointer pointer(field);
+  if (plan.contains(pointer)) return pointer;
+  const Json::json_pointer above = pointer.parent_pointer();
+  if (plan.contains(above) && plan.at(above).is_object()) return pointer;
+  return std::nullopt;
 }
 
 std::vector<Deviation> parse_ledger(std::string_view text, const std::string& where,

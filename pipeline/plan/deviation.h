@@ -1,6 +1,7 @@
 #pragma once
 // The ledger of deviations: a plan that was locked is never edited; what had to differ is written
 // beside it, dated, with its reason, each entry chained to the one before by its SHA-256.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,13 @@ std::vector<Deviation> parse_ledger(std::string_view text, const std::string& wh
 /// The SHA-256 that an entry carries: of the canonical JSON of all its other fields, `previous`
 /// included, so that no entry before it can change unseen.
 std::string entry_sha256(const Deviation& entry);
+
+/// The entry as the ledger holds it: one line with its line feed.
+std::string ledger_line(const Deviation& entry);
+
+/// Where a field is in a plan, or would be: a member that an object lacks is null. Nothing when
+/// `field` names neither. Throws Json::exception when it is no JSON pointer.
+std::optional<Json::json_pointer> find_field(const Json& plan, const std::string& field);
 
 /// The plan's JSON with the deviations applied in order. Throws drift when a `from` does not hold.
 Json apply_deviations(const Json& plan, const std::vector<Deviation>& deviations);

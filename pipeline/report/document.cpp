@@ -17,11 +17,8 @@ std::vector<std::string> partly_asked(const ReportModel& model) {
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     const bool partial =
         std::any_of(model.groups.begin(), model.groups.end(), [&](const ReportGroup& group) {
-          return std::any_of(
-              group.arms[i].cells.begin(), group.arms[i].cells.end(), [](const ReportCell& cell) {
-                return cell.accuracy &&
-                       cell.accuracy->n_answered + cell.n_failed < cell.accuracy->n_registered;
-              });
+          return std::any_of(group.arms[i].cells.begin(), group.arms[i].cells.end(),
+                             [](const ReportCell& cell) { return cell.n_not_asked() > 0; });
         });
     if (partial) arms.push_back(model.arms[i].name);
   }

@@ -153,7 +153,7 @@ std::string least_label_mass(const ReportModel& model, std::size_t arm) {
 }
 
 struct ArmTotals {
-  std::int64_t registered = 0, answered = 0, failed = 0, tied = 0, one_label = 0;
+  std::int64_t registered = 0, answered = 0, failed = 0, not_asked = 0, tied = 0, one_label = 0;
   std::optional<double> all_returned = 0;  ///< a count until divided; nothing: unknown
 };
 
@@ -165,6 +165,7 @@ ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
       totals.registered += cell.accuracy->n_registered;
       totals.answered += cell.accuracy->n_answered;
       totals.failed += cell.n_failed;
+      totals.not_asked += cell.n_not_asked();
       totals.tied += cell.accuracy->n_tied;
       totals.one_label += cell.accuracy->n_one_label;
       if (cell.accuracy->n_answered == 0) continue;
@@ -318,8 +319,7 @@ Section completeness_section(const ReportModel& model) {
                           {grouped(totals.registered)},
                           {grouped(totals.answered)},
                           {grouped(totals.failed)},
-                          {grouped(std::max<std::int64_t>(
-                              totals.registered - totals.answered - totals.failed, 0))}});
+                          {grouped(totals.not_asked)}});
   }
   // Without scores the counts are not known here, which is not the same as 0.
   if (!table.rows.empty() && model.scored) section.blocks.push_back(std::move(table));

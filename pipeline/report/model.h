@@ -87,6 +87,13 @@ struct ReportCell {
   std::int64_t n_failed = 0;  ///< given up
   std::optional<ReportAccuracy> accuracy;
   std::optional<ReportCalibration> calibration;
+
+  /// Registered records that were neither answered nor given up; 0 where nothing was run.
+  std::int64_t n_not_asked() const {
+    if (!accuracy) return 0;
+    const std::int64_t left = accuracy->n_registered - accuracy->n_answered - n_failed;
+    return left > 0 ? left : 0;
+  }
 };
 
 struct ReportMedian {

@@ -187,10 +187,11 @@ class ArmRun {
       }
       const std::string found = sha256_file(seams_.files, path);
       if (found != file.sha256) {
-        throw Error(ErrorKind::drift,
-                    fmt::format("checkpoint file {}: registered sha256 {}, found {}", path.string(),
-                                file.sha256, found),
-                    "fetch the registered file, or register the other one as a deviation (preval deviate)");
+        throw Error(
+            ErrorKind::drift,
+            fmt::format("checkpoint file {}: registered sha256 {}, found {}", path.string(),
+                        file.sha256, found),
+            "fetch the registered file, or register the other one as a deviation (preval deviate)");
       }
     }
     stage.done(
@@ -229,10 +230,11 @@ class ArmRun {
     const std::filesystem::path path = plan_.resolve(spec_.transcript->file);
     const std::string text = seams_.files.read(path);
     if (const std::string found = sha256_hex(text); found != spec_.transcript->sha256) {
-      throw Error(ErrorKind::drift,
-                  fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
-                              spec_.transcript->sha256, found),
-                  "restore the registered file, or register the other one as a deviation (preval deviate)");
+      throw Error(
+          ErrorKind::drift,
+          fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
+                      spec_.transcript->sha256, found),
+          "restore the registered file, or register the other one as a deviation (preval deviate)");
     }
     Transcript transcript = parse_transcript(text, path.string());
     if (transcript.header.kind != spec_.transcript->protocol) {

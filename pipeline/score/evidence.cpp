@@ -243,12 +243,17 @@ Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kin
   return CellReader(db, arm, subset, kind).read();
 }
 
-std::size_t count_not_asked(Db& db, const ScoredArm& arm, const ScoredSubset& subset) {
+std::map<std::pair<std::string, std::string>, std::size_t> read_not_asked(
+    Db& db, const std::string& dataset) {
   Stmt query(db,
-             "SELECT n_not_asked FROM v_completeness WHERE arm = ? AND dataset = ? AND subset = ? "
-             "AND variant = 'none' AND repeat = 0");
-  query.bind(1, arm.name).bind(2, subset.dataset).bind(3, subset.name);
-  return query.step() ? static_cast<std::size_t>(query.integer(0)) : 0;
+             "SELECT arm, subset, n_not_asked FROM v_completeness WHERE dataset = ? AND "
+             "variant = 'none' AND repeat = 0 AND n_not_asked > 0");
+  query.bind(1, dataset);
+  std::map<std::pair<std::string, std::string>, std::size_t> counts;
+  while (query.step()) {
+    counts[{query.text(0), query.text(1)}] = static_cast<std::size_t>(query.integer(2));
+  }
+  return counts;
 }
 
 }  // namespace preval

@@ -3,8 +3,10 @@
 // million answers needs the memory of one subset. What counts is defined in store/views.sql; the
 // queries here start from a subset's records because that is the shortest way through the indexes.
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/plan.h"
@@ -71,7 +73,9 @@ int counted_kind(Db& db);
 /// of the record ids as strings.
 Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kind);
 
-/// Records of a verified subset that a started arm neither answered nor gave up.
-std::size_t count_not_asked(Db& db, const ScoredArm& arm, const ScoredSubset& subset);
+/// Records that a started arm neither answered nor gave up, by arm and subset (names), for the
+/// verified subsets of a dataset. One pass over all evidence.
+std::map<std::pair<std::string, std::string>, std::size_t> read_not_asked(
+    Db& db, const std::string& dataset);
 
 }  // namespace preval

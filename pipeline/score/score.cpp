@@ -138,15 +138,22 @@ class GroupScorer {
                               const AccuracyScore& accuracy, std::optional<double> our_ece) {
     for (const PublishedSubset& figure : published_) {
       if (figure.subset != subset.name) continue;
-      const bool partial = accuracy.n_answered < subset.n_registered;
       const std::string why_not =
           why_not_comparable(figure, arms_[i], subset, accuracy.n_answered,
-                             partial ? count_not_asked(db_, arms_[i], subset) : 0);
+                             not_asked(arms_[i], subset, accuracy.n_answered));
       tables_.put(arms_[i].id, dataset_, compare_published(figure, accuracy, our_ece, why_not));
       for (std::size_t s = 0; s < kScopes.size(); ++s) {
         if (is_in(subset, kScopes[s])) sums_[i].published[s].add(figure, accuracy, why_not);
       }
     }
+  }
+
+  /// Complete cells, which most are, need no look at the evidence.
+  std::size_t not_asked(const ScoredArm& arm, const ScoredSubset& subset, std::size_t n_answered) {
+    if (n_answered == subset.n_registered) return 0;
+    if (!not_asked_) not_asked_ = read_not_asked(db_, dataset_);
+    const auto found = not_asked_->find({arm.name, subset.name});
+    return found == not_asked_->end() ? 0 : found->second;
   }
 
   void compare_arms(const ScoredSubset& subset) {
@@ -177,6 +184,7 @@ class GroupScorer {
   std::size_t of_subsets_ = 0;
   std::vector<ArmSums> sums_;
   std::vector<CellAnswers> answers_;  // of the subset at hand, one per arm
+  std::optional<std::map<std::pair<std::string, std::string>, std::size_t>> not_asked_;
   std::map<Pair, std::array<std::optional<Agreement>, kScopes.size()>> agreement_;
 };
 

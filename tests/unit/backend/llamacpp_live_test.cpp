@@ -18,6 +18,7 @@
 using namespace preval;
 using preval::test::converse_with;
 using preval::test::kLiveWording;
+using preval::test::live_questions;
 using preval::test::live_record;
 
 namespace {
@@ -39,29 +40,12 @@ struct Engine {
 };
 
 std::vector<Record> questions() {
-  std::vector<Question::Alternative> rooms;
-  for (const char* name :
-       {"attic", "bath", "cellar", "den", "entrance", "flat", "garage", "hall", "island", "jetty",
-        "kitchen", "larder", "mansard", "nook", "office", "pantry", "quarters", "roof"}) {
-    rooms.push_back({name, std::string("Things that happen in the ") + name + "."});
-  }
-  return {
-      live_record("tea", QuestionType::noul, "Is the drink hot?",
-                  {{"true", "The drink is hot."}, {"false", "The drink is cold."}},
-                  "The tea has just been poured and steams."),
-      live_record("animal", QuestionType::choice, "Which animal is meant?",
-                  {{"cat", ""}, {"dog", "It barks."}, {"horse", "It neighs."}},
-                  Json{{"sound", "wuff"}}),
-      live_record(
-          "mood", QuestionType::score, "How friendly is the letter?",
-          {{"0", "hostile"}, {"1", "cool"}, {"2", "polite"}, {"3", "friendly"}, {"4", "warm"}},
-          "Thank you so much, see you on Sunday!"),
-      live_record("weather", QuestionType::choice, "Wie wird das Wetter?",
-                  {{"sonnig", "Die Sonne scheint."}, {"trüb", "Wolken überall."}},
-                  Json{{"text", "Es hört auf zu regnen."}}),
-      live_record("room", QuestionType::choice, "In which part of the house does it happen?", rooms,
-                  "We boil potatoes there and eat them at once."),
-  };
+  std::vector<Record> all = live_questions(18);
+  all.insert(all.begin() + 1,
+             live_record("animal", QuestionType::choice, "Which animal is meant?",
+                         {{"cat", ""}, {"dog", "It barks."}, {"horse", "It neighs."}},
+                         Json{{"sound", "wuff"}}));
+  return all;
 }
 
 double relative_difference(const Distribution& a, const Distribution& b) {

@@ -14,32 +14,10 @@
 using namespace preval;
 using preval::test::converse_with;
 using preval::test::kLiveWording;
-using preval::test::live_record;
+using preval::test::live_questions;
 using preval::test::Outcome;
 
 namespace {
-
-std::vector<Record> questions() {
-  std::vector<Question::Alternative> rooms;
-  for (const char* name : {"attic", "bath", "cellar", "den", "entrance", "flat", "garage", "hall",
-                           "island", "jetty", "kitchen", "larder"}) {
-    rooms.push_back({name, std::string("Things that happen in the ") + name + "."});
-  }
-  return {
-      live_record("tea", QuestionType::noul, "Is the drink hot?",
-                  {{"true", "The drink is hot."}, {"false", "The drink is cold."}},
-                  "The tea has just been poured and steams."),
-      live_record(
-          "mood", QuestionType::score, "How friendly is the letter?",
-          {{"0", "hostile"}, {"1", "cool"}, {"2", "polite"}, {"3", "friendly"}, {"4", "warm"}},
-          "Thank you so much, see you on Sunday!"),
-      live_record("weather", QuestionType::choice, "Wie wird das Wetter?",
-                  {{"sonnig", "Die Sonne scheint."}, {"trüb", "Wolken überall."}},
-                  Json{{"text", "Es hört auf zu regnen."}}),
-      live_record("room", QuestionType::choice, "In which part of the house does it happen?", rooms,
-                  "We boil potatoes there and eat them at once."),
-  };
-}
 
 struct Live {
   std::unique_ptr<Transport> transport = make_curl_transport();
@@ -82,7 +60,7 @@ TEST_CASE("exact and top-k reads of a real vLLM", "[live][vllm]") {
   const int context = identity.facts["context"];
 
   const PromptFile wording = parse_prompt_file(kLiveWording, "live wording");
-  std::vector<Record> records = questions();
+  std::vector<Record> records = live_questions(12);
   std::vector<Prompt> prompts;
   for (const Record& each : records) prompts.push_back(render_prompt(wording, each, "none", true));
   std::vector<Item> items;
@@ -161,7 +139,7 @@ TEST_CASE("the probe of a real vLLM", "[live][vllm]") {
   spec.id = "live";
   spec.kind = "vllm";
   spec.read = ReadMode::exact;
-  const Record first = questions().front();
+  const Record first = live_questions(12).front();
   const Prompt prompt =
       render_prompt(parse_prompt_file(kLiveWording, "live wording"), first, "none", true);
   const ProbeResult result =

@@ -24,14 +24,6 @@ Deviation entry(int number, std::string field, Json from, Json to, std::string p
   return result;
 }
 
-std::string line_of(const Deviation& entry) {
-  const Json json = {{"number", entry.number},     {"field", entry.field},
-                     {"from", entry.from},         {"to", entry.to},
-                     {"why", entry.why},           {"at", entry.at},
-                     {"previous", entry.previous}, {"sha256", entry.sha256}};
-  return json.dump() + "\n";
-}
-
 std::string ledger_error(const std::string& text) {
   return error_of(ErrorKind::drift, [&] { parse_ledger(text, "p.deviations.jsonl", kPlanDigest); });
 }
@@ -46,10 +38,17 @@ TEST_CASE("an entry's digest is that of its canonical JSON") {
                         kPlanDigest + R"(","to":2,"why":"no capacity"})")));
 }
 
+TEST_CASE("an entry is one line of JSON, its digest last") {
+  const Deviation first = entry(1, "/a", 1, nullptr, kPlanDigest);
+  CHECK(ledger_line(first) == R"({"number":1,"field":"/a","from":1,"to":null,"why":"no capacity",)"
+                              R"("at":"2026-09-24T12:00:00Z","previous":")" +
+                                  kPlanDigest + R"(","sha256":")" + first.sha256 + "\"}\n");
+}
+
 TEST_CASE("a whole ledger is read in order") {
   const Deviation first = entry(1, "/a", 1, 2, kPlanDigest);
   const Deviation second = entry(2, "/b/0", "x", nullptr, first.sha256);
-  const auto entries = parse_ledger(line_of(first) + line_of(second), "p", kPlanDigest);
+  const auto entries = parse_ledger(ledger_line(first) + ledger_line(second), "p", kPlanDigest);
   REQUIRE(entries.size() == 2);
   CHECK(entries[1].field == "/b/0");
   CHECK(entries[1].to.is_null());
@@ -62,19 +61,20 @@ TEST_CASE("a broken chain is drift and names the line") {
   const Deviation second = entry(2, "/a", 2, 3, first.sha256);
   Deviation edited = first;
   edited.why = "another reason";
-  const std::string other_plan = line_of(entry(1, "/a", 1, 2, std::string(64, '2')));
+  const std::string other_plan = ledger_line(entry(1, "/a", 1, 2, std::string(64, '2')));
 
-  check_contains(ledger_error(line_of(edited)),
+  check_contains(ledger_error(ledger_line(edited)),
                  "p.deviations.jsonl, line 1: the entry was changed");
-  check_contains(ledger_error(line_of(second)), "line 1: entry 2 where 1 is due");
-  check_contains(ledger_error(line_of(first) + line_of(first)), "line 2: entry 1 where 2 is due");
+  check_contains(ledger_error(ledger_line(second)), "line 1: entry 2 where 1 is due");
+  check_contains(ledger_error(ledger_line(first) + ledger_line(first)),
+                 "line 2: entry 1 where 2 is due");
   check_contains(ledger_error(other_plan), "line 1: \"previous\" is 2222");
   check_contains(ledger_error(other_plan), "belongs to another plan");
-  check_contains(ledger_error(line_of(first) + line_of(entry(2, "/a", 2, 3, kPlanDigest))),
+  check_contains(ledger_error(ledger_line(first) + ledger_line(entry(2, "/a", 2, 3, kPlanDigest))),
                  "line 2: \"previous\" is");
-  check_contains(ledger_error(line_of(first) + line_of(second).substr(0, 30)),
+  check_contains(ledger_error(ledger_line(first) + ledger_line(second).substr(0, 30)),
                  "line 2: the last line is torn");
-  check_contains(ledger_error(line_of(first) + "{broken\n"), "2");
+  check_contains(ledger_error(ledger_line(first) + "{broken\n"), "2");
   check_contains(ledger_error(R"({"number":1,"fields":"/a"})"
                               "\n"),
                  "line 1: /fields: unknown key");

@@ -35,15 +35,7 @@ struct Study {
     entry.at = "2026-09-24T12:00:00Z";
     entry.previous = now.ledger_head.empty() ? now.sha256 : now.ledger_head;
     entry.sha256 = entry_sha256(entry);
-    const Json line = {{"number", entry.number},
-                       {"field", field},
-                       {"from", from},
-                       {"to", to},
-                       {"why", entry.why},
-                       {"at", entry.at},
-                       {"previous", entry.previous},
-                       {"sha256", entry.sha256}};
-    ledger() += line.dump() + "\n";
+    ledger() += ledger_line(entry);
   }
 };
 
