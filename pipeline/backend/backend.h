@@ -27,7 +27,7 @@ namespace preval {
 struct Failure {
   std::string error_class, message;
   long http_status = 0;
-  std::string body;     ///< what was received, for the digest and its first 500 bytes
+  std::string body{};   ///< what was received, for the digest and its first 500 bytes
   bool retry = false;   ///< worth asking again (the scheduler decides when and how often)
   bool server = false;  ///< counts towards the circuit breaker
   /// With `retry`: worth one more try only, and while nothing else is in flight.

@@ -200,7 +200,9 @@ std::optional<Failure> transport_failure(const HttpReply& reply) {
       std::find_if(kWorthAnotherTry.begin(), kWorthAnotherTry.end(),
                    [&](const StatusRule& entry) { return entry.status == reply.status; });
   failure.retry = rule != kWorthAnotherTry.end() && failure.error_class == "http_error";
-  failure.server = rule != kWorthAnotherTry.end() && rule->server;
+  // A prompt that is too long says nothing about the server, whatever status it comes with.
+  failure.server = rule != kWorthAnotherTry.end() && rule->server &&
+                   failure.error_class != "context_exceeded";
   return failure;
 }
 

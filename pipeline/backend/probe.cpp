@@ -275,16 +275,27 @@ class Prober {
       }
       reads_.push_back(std::get<Answer>(std::move(outcome)));
     }
+    result_.answered_by = reads_.front().model;
     const Distribution& first = reads_.front().distribution;
     add(name, true,
         first.labels.empty()
             ? "an expected level"
             : fmt::format("{} of {} labels", first.labels_returned, first.labels.size()),
         fmt::format("{} request(s)", reads_.front().requests));
-    if (spec_.read == ReadMode::native) result_.can.native = true;
-    if (spec_.read == ReadMode::text_top_k) result_.can.text = true;
+    remember_mode(reads_.front());
     if (!has_server()) return;
     report_drift();
+  }
+
+  /// Good reads show their own mode, whatever is refused later. Reads by id are shown by unlikely
+  /// tokens, where there is a server to ask for them.
+  void remember_mode(const Answer& answer) {
+    Capabilities& can = result_.can;
+    if (spec_.read == ReadMode::native) can.native = true;
+    if (spec_.read == ReadMode::text_top_k) can.text = true;
+    if (spec_.read == ReadMode::top_k) can.top_k = true;
+    if (spec_.read == ReadMode::exact && !has_server()) can.by_id = true;
+    if (spec_.read == ReadMode::top_k || spec_.read == ReadMode::text_top_k) widest_ = answer;
   }
 
   /// A server without reads by id may still list the best tokens. A plan does not settle.
@@ -315,46 +326,62 @@ class Prober {
   void try_top_k() {
     const ReadMode mode = speaks(ReadMode::top_k) ? ReadMode::top_k : ReadMode::text_top_k;
     if (!speaks(mode) || protocol_.too_many_k == 0) return;
-    std::optional<int>& limit =
-        mode == ReadMode::top_k ? result_.can.most_k : result_.can.most_text;
-    bool& can = mode == ReadMode::top_k ? result_.can.top_k : result_.can.text;
-    const std::string name(to_text(mode));
     auto outcome = read(*backend_for(mode, protocol_.too_many_k), tokens_);
     if (result_.broke) return;
     if (auto* answer = std::get_if<Answer>(&outcome)) {
-      can = true;
+      (mode == ReadMode::top_k ? result_.can.top_k : result_.can.text) = true;
       widest_ = std::move(*answer);
-      return add(name, true, "no limit met", fmt::format("asked for {}", protocol_.too_many_k));
+      return add(std::string(to_text(mode)), true, "no limit met",
+                 fmt::format("asked for {}", protocol_.too_many_k));
     }
-    const Failure refusal = std::get<Failure>(outcome);
-    limit = limit_in(refusal.message, protocol_.too_many_k);
-    if (!limit || *limit < 1 || refusal.http_status < 400 || refusal.http_status >= 500) {
-      limit.reset();
-      return confirm_k(mode, std::max(spec_.k, 1), refusal);
+    settle_k(mode, std::get<Failure>(outcome));
+  }
+
+  /// How many can be had, where many more could not: the limit that the refusal names, the plan's
+  /// own number, or a usual one. What the refusal says is believed when a read confirms it.
+  void settle_k(ReadMode mode, const Failure& refusal) {
+    Capabilities& can = result_.can;
+    std::optional<int>& limit = mode == ReadMode::top_k ? can.most_k : can.most_text;
+    bool& shown = mode == ReadMode::top_k ? can.top_k : can.text;
+    const std::optional<int> named = named_limit(refusal, protocol_.too_many_k);
+    const int planned = spec_.read == mode ? spec_.k : 0;
+    const bool planned_works = spec_.read == mode && !reads_.empty();
+    Failure last = refusal;
+    for (const int k : {named.value_or(0), planned, kSettledK}) {
+      if (k < 1) continue;
+      auto outcome = read(*backend_for(mode, k), tokens_);
+      if (result_.broke) return;
+      const auto* failure = std::get_if<Failure>(&outcome);
+      // No label among the k best is a fact about the prompt, not about the server.
+      if (failure != nullptr && failure->error_class != "no_label") {
+        last = *failure;
+        continue;
+      }
+      shown = true;
+      if (k == named && !(planned_works && planned > k)) limit = named;
+      if (failure == nullptr) widest_ = std::get<Answer>(std::move(outcome));
+      add(std::string(to_text(mode)), true, fmt::format("{} can be had", k),
+          fmt::format("more is refused: {}", refusal.message));
+      break;
     }
-    confirm_k(mode, *limit, refusal);
-    if (needed(mode) && can && spec_.k > *limit) {
-      add(name, false, fmt::format("{} asked for by the plan, {} are the most", spec_.k, *limit),
+    if (!shown) {
+      add(std::string(to_text(mode)), !needed(mode), last.error_class, last.message);
+    } else if (needed(mode) && reads_.empty() && limit && spec_.k > *limit) {
+      add(std::string(to_text(mode)), false,
+          fmt::format("{} asked for by the plan, {} are the most", spec_.k, *limit),
           refusal.message);
     }
   }
 
-  /// Whether `k` can be had, where more could not.
-  void confirm_k(ReadMode mode, int k, const Failure& refusal) {
-    bool& can = mode == ReadMode::top_k ? result_.can.top_k : result_.can.text;
-    auto outcome = read(*backend_for(mode, k), tokens_);
-    if (result_.broke) return;
-    const auto* failure = std::get_if<Failure>(&outcome);
-    // No label among the k best is a fact about the prompt, not about the server.
-    can = failure == nullptr || failure->error_class == "no_label";
-    if (failure == nullptr) widest_ = std::get<Answer>(std::move(outcome));
-    const std::string evidence = fmt::format("more is refused: {}", refusal.message);
-    add(std::string(to_text(mode)), can || !needed(mode),
-        can ? fmt::format("{} can be had", k) : failure->error_class,
-        can ? evidence : failure->message);
+  /// The limit in a refusal's own words. A server in trouble (5xx) names none.
+  static std::optional<int> named_limit(const Failure& refusal, int asked) {
+    if (refusal.http_status < 400 || refusal.http_status >= 500) return std::nullopt;
+    const std::optional<int> limit = limit_in(server_message(refusal.body).text, asked);
+    return limit && *limit >= 1 ? limit : std::nullopt;
   }
 
-  /// By id: the labels, and some tokens that are among the best of no prompt.
+  /// By id: the labels, and some tokens that are among the best of no prompt. A server that takes
+  /// fewer ids at once than these is asked for one of each.
   void try_by_id() {
     if (!speaks(ReadMode::exact)) return;
     const std::unique_ptr<Backend> exact = backend_for(ReadMode::exact, 0);
@@ -362,13 +389,20 @@ class Prober {
     add_ids(wide.labels, kUnlikelyIds);
     auto outcome = read(*exact, wide);
     if (result_.broke) return;
+    if (const auto* refusal = std::get_if<Failure>(&outcome);
+        refusal != nullptr && refusal->http_status == 400) {
+      wide.labels = {tokens_.labels.front(), wide.labels.back()};
+      outcome = read(*exact, wide);
+      if (result_.broke) return;
+    }
     if (const auto* failure = std::get_if<Failure>(&outcome)) {
       return add("by id", !needed(ReadMode::exact), "not supported",
                  fmt::format("{}: {}", failure->error_class, failure->message));
     }
     result_.can.by_id = true;
     add("by id", true, "every token that was asked for",
-        fmt::format("{} ids, most of them unlikely", wide.labels.size()));
+        fmt::format("{} ids, {} of them unlikely", wide.labels.size(),
+                    wide.labels.size() > 2 ? "most" : "one"));
     if (protocol_.too_many_ids > 0) find_most_ids(*exact);
   }
 
@@ -381,12 +415,22 @@ class Prober {
       return add("most ids", true, "no limit met",
                  fmt::format("{} ids asked for", many.labels.size()));
     }
-    const Failure& refusal = std::get<Failure>(outcome);
-    result_.can.most_ids = limit_in(refusal.message, static_cast<int>(many.labels.size()));
-    const auto labels = static_cast<int>(item_.prompt->labels.size());
-    const bool enough = !result_.can.most_ids || *result_.can.most_ids >= labels;
+    const Failure refusal = std::get<Failure>(outcome);
+    const auto asked = static_cast<int>(many.labels.size());
+    const std::optional<int> named = named_limit(refusal, asked);
+    if (named && *named < asked) {
+      many.labels.resize(static_cast<std::size_t>(*named));
+      outcome = read(exact, many);
+      if (result_.broke) return;
+      if (std::holds_alternative<Answer>(outcome)) result_.can.most_ids = named;
+    }
+    std::size_t labels = 0;
+    for (const Item& item : items_) labels = std::max(labels, item.prompt->labels.size());
+    const bool enough =
+        !result_.can.most_ids || static_cast<std::size_t>(*result_.can.most_ids) >= labels;
     add("most ids", enough || !needed(ReadMode::exact),
-        result_.can.most_ids ? fmt::format("{}", *result_.can.most_ids) : refusal.error_class,
+        result_.can.most_ids ? fmt::format("{}", *result_.can.most_ids)
+                             : fmt::format("fewer than {}: {}", asked, refusal.error_class),
         refusal.message);
   }
 
@@ -462,6 +506,8 @@ class Prober {
 };
 
 }  // namespace
+
+bool Capabilities::anything() const { return by_id || top_k || text || native; }
 
 std::string Capabilities::verdict() const {
   std::vector<std::string> parts;

@@ -22,6 +22,7 @@ struct Capabilities {
   std::optional<int> most_text;
   bool native = false;  ///< the server's own decision
 
+  bool anything() const;  ///< whether it can be read from at all
   /// "exact ≤ 128, top-k ≤ 32", "text only ≤ 20", "native", or "nothing that can be read".
   std::string verdict() const;
 };
@@ -29,6 +30,7 @@ struct Capabilities {
 struct ProbeResult {
   Identity identity;
   Capabilities can;
+  std::string answered_by;  ///< the model that the reads' replies name; empty when they do not
   std::vector<Finding> findings;
   /// A failure below the protocol (no connection, a server that does not answer): what was found
   /// before it stands, what would have come after it was not tried.

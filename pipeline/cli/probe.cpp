@@ -21,7 +21,8 @@ namespace preval {
 namespace {
 
 struct ProbeOptions {
-  std::string url, kind, plan, arm, data, read, model, key_env;
+  std::string url, kind, plan, arm, data, read, model;
+  std::optional<std::string> key_env;
   bool plain = false, json = false;
 };
 
@@ -43,6 +44,11 @@ const Arm& arm_of(const Plan& plan, const ProbeOptions& given) {
   for (const Arm& arm : plan.arms) {
     const bool wanted =
         given.arm.empty() ? plan.backend(arm.backend).kind == given.kind : arm.id == given.arm;
+    if (wanted && plan.backend(arm.backend).kind != given.kind) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("arm {} is on a backend of kind {}, --kind says {}", arm.id,
+                              plan.backend(arm.backend).kind, given.kind));
+    }
     if (wanted) return arm;
     names.push_back(arm.id);
   }
@@ -65,6 +71,17 @@ std::vector<Record> first_records(Files& files, const OpenPlan& plan, const Prob
         if (!all.empty()) records.push_back(std::move(all.front()));
       });
   return records;
+}
+
+/// A key goes to the server that its plan names, and elsewhere only when the user says so.
+void check_key_belongs(const BackendSpec& backend, const std::string& url) {
+  if (!backend.url.empty() && base_address(backend.url) == base_address(url)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("the key in {} belongs to {}, not to {}", backend.key_env,
+                  backend.url.empty() ? "the server that the plan starts" : backend.url, url),
+      fmt::format("--key-env {} sends it there all the same; --key-env '' sends none",
+                  backend.key_env));
 }
 
 Subject subject_of(Context& context, const ProbeOptions& given) {
@@ -95,10 +112,13 @@ Subject subject_of(Context& context, const ProbeOptions& given) {
     subject.records = first_records(context.files, plan, given);
   }
   if (subject.records.empty()) subject.records = built_in_records();
+  if (!subject.backend.key_env.empty() && !given.key_env) {
+    check_key_belongs(subject.backend, given.url);
+  }
   subject.backend.server.reset();
   subject.backend.url = given.url;
   if (!given.model.empty()) subject.backend.model = given.model;
-  if (!given.key_env.empty()) subject.backend.key_env = given.key_env;
+  if (given.key_env) subject.backend.key_env = *given.key_env;
   return subject;
 }
 
@@ -176,7 +196,7 @@ void probe_server(Context& context, const ProbeOptions& given) {
     context.err << fmt::format("preval: {}: {}: {}\n", given.url, found.broke->error_class,
                                found.broke->message);
     context.exit_code = exit_code(ErrorKind::backend);
-  } else if (!all_well) {
+  } else if (!all_well || !found.can.anything()) {
     context.exit_code = exit_code(ErrorKind::check);
   }
 }

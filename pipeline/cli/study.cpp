@@ -130,6 +130,14 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
         "{} reads are missing: the same command goes on where this one ended\n",
         grouped(result.missing_reads));
   }
+  if (!result.refused_arms.empty()) {
+    context.err << fmt::format("arms that cannot be run as the plan and the call say: {}\n",
+                               join(result.refused_arms, ", "));
+  }
+  if (!result.broken_arms.empty()) {
+    context.err << fmt::format("arms whose server kept failing: {}\n",
+                               join(result.broken_arms, ", "));
+  }
   if (!result.unserved_arms.empty()) {
     context.err << fmt::format("arms that did not serve: {}\n", join(result.unserved_arms, ", "));
   }

@@ -132,6 +132,8 @@ Json answer_settings(const Plan& plan, const Arm& arm) {
     asked["raw_probs"] = backend.raw_probs;
   }
   if (!backend.model.empty()) asked["model"] = backend.model;
+  // Interfaces that say little about themselves are told apart by where they are.
+  if (!backend.url.empty()) asked["url"] = backend.url;
   if (backend.read == ReadMode::text_top_k) {
     asked["lead"] = to_text(backend.lead);
     asked["spellings"] = backend.spellings;

@@ -12,6 +12,8 @@
 #include "base/sha256.h"
 #include "run/key.h"
 #include "run/reads.h"
+#include "run/remedy.h"
+#include "run/retry.h"
 #include "run/server.h"
 #include "run/stage.h"
 
@@ -20,7 +22,7 @@ namespace preval {
 namespace {
 
 constexpr int kBootTries = 3;
-constexpr int kUsualK = 20;  // what servers give where they do not say how much they would
+constexpr double kBriefly = 2;  // seconds
 
 /// What the store holds for an arm as the current configuration.
 struct StoredConfiguration {
@@ -63,6 +65,14 @@ std::string first_difference(const Json& registered, const Json& found) {
   return "the order of its facts";
 }
 
+/// The facts of an identity beside each other, whoever told them.
+Json flat(const Json& identity) {
+  Json facts = identity.value("server", Json::object());
+  if (identity.contains("answered_by")) facts["answered by"] = identity["answered_by"];
+  if (identity.value("engine", "") != "") facts["version command"] = identity["engine"];
+  return facts;
+}
+
 class ArmRun {
  public:
   ArmRun(const RunSeams& seams, Store& store, const OpenPlan& plan, const PromptFile& wording,
@@ -83,16 +93,18 @@ class ArmRun {
         !reason.empty()) {
       return not_run(reason);
     }
+    if (const std::string reason = key_not_given(spec_.key_env); !reason.empty()) {
+      return not_run(reason, true);
+    }
     try {
       if (nothing_left_to_ask()) return {};
       if (spec_.kind != "simulated") check_checkpoint();
       store_.arm_status(arm_.id, "started");
       backend_ = make_backend(spec_, checkpoint_, plan_.effective.prompt);
       boot();
-      identify();
+      facts_ = who_answers("identity");
       preflight();
       ArmResult result = read();
-      check_identity();
       if (recording_ != nullptr) recording_->flush();
       stop();
       return result;
@@ -103,12 +115,13 @@ class ArmRun {
   }
 
  private:
-  ArmResult not_run(const std::string& reason) {
+  ArmResult not_run(const std::string& reason, bool needed = false) {
     store_.arm_status(arm_.id, "not run", reason);
     seams_.events.notice(fmt::format("arm {}: not run: {}", arm_.id, reason));
     ArmResult result;
     result.status = ArmResult::Status::not_run;
     result.reason = reason;
+    result.needed = needed;
     return result;
   }
 
@@ -118,9 +131,12 @@ class ArmRun {
                                                            : ArmResult::Status::failed;
     result.reason = error.what();
     result.drift = error.kind() == ErrorKind::drift;
+    result.refused = error.kind() == ErrorKind::usage;
+    result.booted = booted_;
+    result.breaker = breaker_;
     result.missing_reads = still_missing();
     if (result.status == ArmResult::Status::failed) {
-      store_.arm_status(arm_.id, has_answers() ? "started" : "failed", result.reason);
+      store_.arm_status(arm_.id, "failed", result.reason);  // unless it has answers that count
       store_.event(arm_.id, "failed", result.reason);
       const std::string hint = error.hint().empty() ? "" : "\n  hint: " + error.hint();
       if (!hint.empty()) store_.event(arm_.id, "hint", error.hint());
@@ -130,16 +146,18 @@ class ArmRun {
     return result;
   }
 
-  bool has_answers() {
-    Stmt query(store_.db(),
-               "SELECT 1 FROM prediction p JOIN configuration c ON c.id = p.configuration_id JOIN "
-               "arm a ON a.id = c.arm_id WHERE a.name = ? AND c.current = 1 LIMIT 1");
-    query.bind(1, arm_.id);
+  bool has_answers(std::int64_t configuration) {
+    store_.flush();
+    Stmt query(store_.db(), "SELECT 1 FROM prediction WHERE configuration_id = ? LIMIT 1");
+    query.bind(1, configuration);
     return query.step();
   }
 
+  /// Of what counts: the server's own configuration, or that of an earlier run until it is known.
   std::int64_t still_missing() {
-    return static_cast<std::int64_t>(list_of(configuration_).pending.size());
+    const std::optional<StoredConfiguration> stored = stored_configuration(store_, arm_.id);
+    const std::int64_t configuration = stored && stored->settings == settings_ ? stored->id : 0;
+    return static_cast<std::int64_t>(list_of(configuration).pending.size());
   }
 
   ReadList list_of(std::int64_t configuration) {
@@ -221,8 +239,16 @@ class ArmRun {
     transport_ = spec_.transcript ? replayed() : seams_.transport();
     endpoint_.timeouts = spec_.timeouts;
     endpoint_.bearer_key = bearer_key(spec_.key_env);
-    if (spec_.server) start_server();
-    if (!spec_.url.empty()) reach_server();
+    try {
+      if (spec_.server) start_server();
+      if (!spec_.url.empty()) reach_server();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::backend) {
+        store_.put_failure(arm_.id, "boot", 1, true, {"not_ready", error.message()});
+      }
+      throw;
+    }
+    booted_ = true;
     if (!options_.record.empty() && spec_.kind != "simulated") record();
   }
 
@@ -267,10 +293,15 @@ class ArmRun {
 
   bool stopped() const { return seams_.interrupt.level() > 0; }
 
-  /// For everything but the reads, which have a schedule of their own.
-  Ask patient() {
-    return patient_asker(*transport_, endpoint_, seams_.clock, Backoff(1), spec_.attempts,
-                         [&] { return stopped(); });
+  /// For everything but the reads, which have a schedule of their own. Failures that are not the
+  /// last word are rows; the last word is throw_failure's, or a finding.
+  Ask patient(const std::string& stage) {
+    return patient_asker(
+        *transport_, endpoint_, seams_.clock, Backoff(), spec_.attempts,
+        [this] { return stopped(); },
+        [this, stage](const Failure& failure, int attempt) {
+          store_.put_failure(arm_.id, stage, attempt, false, failure);
+        });
   }
 
   void start_server() {
@@ -303,36 +334,70 @@ class ArmRun {
     }
   }
 
-  void identify() {
-    Json identity = Json::object();
-    identity["engine"] = engine_version_;
-    facts_ = who_answers("identity");
-    identity["server"] = facts_;
-    configuration_ = store_.put_configuration(arm_.id, settings_, identity);
-  }
-
-  Json who_answers(std::string_view what) {
-    auto answer = converse(*backend_->identify(), patient());
+  Json who_answers(const std::string& what) {
+    auto answer = converse(*backend_->identify(), patient(what));
     if (auto* failure = std::get_if<Failure>(&answer)) throw_failure(what, *failure);
     return std::get<Identity>(std::move(answer)).facts;
   }
 
-  /// A server that was replaced while it was read from has answered under a wrong name.
+  /// A server that was replaced while it was read from has answered under a wrong name. Nobody
+  /// knows when that was, so whatever it answered in this run is set aside.
   void check_identity() {
-    if (spec_.kind == "simulated") return;
-    const Json now = who_answers("identity after the reads");
-    if (now == facts_) return;
-    throw Error(ErrorKind::drift,
-                fmt::format("arm {}: the server changed while it was read from: {}", arm_.id,
-                            first_difference(facts_, now)),
-                "its answers of this run cannot be told apart: read them again into another store");
+    if (spec_.kind != "simulated") same_as_before(who_answers("identity after the reads"));
   }
 
-  [[noreturn]] void throw_failure(std::string_view what, const Failure& failure) {
+  void same_as_before(const Json& now) {
+    if (now != facts_) changed(first_difference(facts_, now), now);
+  }
+
+  [[noreturn]] void changed(const std::string& difference, const Json& now) {
+    const std::int64_t aside = store_.set_aside(
+        configuration_, {{"before", facts_}, {"after", now}, {"run", store_.run()}});
+    throw Error(
+        ErrorKind::drift,
+        fmt::format("arm {}: the server changed while it was read from: {}", arm_.id, difference),
+        fmt::format("its {} answers of this run are kept and do not count, since nobody "
+                    "knows which of them the other server gave: run again, with one server",
+                    aside));
+  }
+
+  /// After reads that broke off, without patience: a server that is away now is asked who it is
+  /// when the run goes on.
+  void check_identity_briefly() {
+    if (spec_.kind == "simulated" || configuration_ == 0 || seams_.interrupt.level() > 1) return;
+    if (server_ && !server_->running()) return;
+    Endpoint impatient = endpoint_;
+    impatient.timeouts = {kBriefly, kBriefly, kBriefly};
+    const auto answer = converse(*backend_->identify(), asker(*transport_, impatient));
+    if (const auto* identity = std::get_if<Identity>(&answer)) same_as_before(identity->facts);
+  }
+
+  [[noreturn]] void throw_failure(const std::string& what, const Failure& failure) {
+    store_.put_failure(arm_.id, what, spec_.attempts, true, failure);
+    std::string hint = hint_for(failure);
+    if (hint.empty() && server_) hint = "the server's log: " + server_->log().string();
     throw Error(
         ErrorKind::backend,
         fmt::format("{} of arm {}: {}: {}", what, arm_.id, failure.error_class, failure.message),
-        server_ ? fmt::format("the server's log: {}", server_->log().string()) : std::string());
+        hint);
+  }
+
+  /// What the user can do about a refusal, where that is known.
+  std::string hint_for(const Failure& failure) const {
+    if (failure.http_status == 401 || failure.http_status == 403) {
+      return spec_.key_env.empty()
+                 ? fmt::format(
+                       "this server wants a key: name its variable in the plan, "
+                       "\"key_env\" of backend {}",
+                       spec_.id)
+                 : fmt::format("the key in {} was refused: set another one and run again",
+                               spec_.key_env);
+    }
+    if (failure.http_status == 404) {
+      return fmt::format("no such path or model there: look at \"url\" and \"model\" of backend {}",
+                         spec_.id);
+    }
+    return {};
   }
 
   /// What the probe found is stored, whatever it is. A finding that contradicts the plan ends the
@@ -352,39 +417,23 @@ class ArmRun {
     for (std::size_t i = 0; i < records.size(); ++i) {
       items.push_back({&records[i], &prompts[i], "none", 0});
     }
-    const ProbeResult found =
-        probe(spec_, checkpoint_, plan_.effective.prompt, items, ProbeFor::plan, patient());
+    const ProbeResult found = probe(spec_, checkpoint_, plan_.effective.prompt, items,
+                                    ProbeFor::plan, patient("preflight"));
     for (const Finding& finding : found.findings) store_.finding(arm_.id, finding);
     if (found.broke) throw_failure("preflight", *found.broke);
     for (const Finding& finding : found.findings) {
-      if (!finding.ok) contradiction(finding, found.can);
+      if (!finding.ok) contradiction(finding, found);
     }
     stage.done(fmt::format("{} findings, all as the plan needs; can read: {}",
                            found.findings.size(), found.can.verdict()));
+    register_configuration(found.answered_by);
   }
 
-  [[noreturn]] void contradiction(const Finding& finding, const Capabilities& can) {
+  [[noreturn]] void contradiction(const Finding& finding, const ProbeResult& found) {
     const std::string said = finding.evidence.empty() ? "" : fmt::format(" ({})", finding.evidence);
-    std::size_t at = 0;
-    while (plan_.effective.backends[at].id != spec_.id) ++at;
-    const auto field = [&](std::string_view name, std::string_view from, std::string_view to) {
-      return fmt::format(" --field /backends/{}/{} --from {} --to {}", at, name, from, to);
-    };
-    std::string changes;
-    if (spec_.read == ReadMode::exact && !can.by_id && can.top_k) {
-      changes = field("read", "'\"exact\"'", "'\"top-k\"'") +
-                field("k", "null", std::to_string(can.most_k.value_or(kUsualK)));
-      const Json& registered = plan_.effective_json["backends"][at];
-      if (registered.contains("raw_probs") && !registered["raw_probs"].is_null()) {
-        changes += field("raw_probs", registered["raw_probs"].dump(), "null");
-      }
-    } else if (spec_.k > 0 && can.most_k && spec_.k > *can.most_k) {
-      changes = field("k", std::to_string(spec_.k), std::to_string(*can.most_k));
-    }
-    std::string hint = fmt::format("this server reads: {}", can.verdict());
-    if (!changes.empty()) {
-      hint += fmt::format("; to read that instead, register it: preval deviate {}{} --why TEXT",
-                          plan_.path.string(), changes);
+    std::string hint = fmt::format("this server reads: {}", found.can.verdict());
+    if (const std::string command = remedy(plan_, spec_, finding, found); !command.empty()) {
+      hint += "; to read it as it is, register that: " + command;
     }
     throw Error(ErrorKind::backend,
                 fmt::format("preflight of arm {}: {}: {}{}", arm_.id, finding.capability,
@@ -392,10 +441,29 @@ class ArmRun {
                 hint);
   }
 
+  /// Who has answered the preflight's reads is who answers from now on.
+  void register_configuration(const std::string& answered_by) {
+    answered_by_ = answered_by;
+    Json identity = Json::object();
+    identity["engine"] = engine_version_;
+    identity["server"] = facts_;
+    if (!answered_by.empty()) identity["answered_by"] = answered_by;
+    const std::optional<StoredConfiguration> stored = stored_configuration(store_, arm_.id);
+    configuration_ = store_.put_configuration(arm_.id, settings_, identity);
+    if (has_answers(configuration_)) store_.make_current(configuration_);
+    if (!stored || stored->id == configuration_ || !has_answers(stored->id)) return;
+    const std::string text = fmt::format(
+        "this is not the server that gave the stored answers ({}): they are kept and "
+        "no longer count",
+        first_difference(flat(stored->identity), flat(identity)));
+    store_.event(arm_.id, "another server", text);
+    seams_.events.notice(fmt::format("arm {}: {}", arm_.id, text));
+  }
+
   ArmResult read() {
     ReadList list = list_of(configuration_);
-    const ReadContext context{seams_,   store_, plan_.effective, wording_,
-                              subsets_, arm_,   spec_,           configuration_};
+    const ReadContext context{seams_, store_, plan_.effective, wording_,    subsets_,
+                              arm_,   spec_,  configuration_,  answered_by_};
     const auto server_ended = [&]() -> std::optional<std::string> {
       if (!server_ || server_->running()) return std::nullopt;
       return fmt::format("the server ended ({}){}", server_->how_it_ended(),
@@ -419,15 +487,22 @@ class ArmRun {
     if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
     ArmResult result;
     result.missing_reads = still_missing();
+    check_identity();
     stage.done(fmt::format("{} answered, {} given up", outcome.answered, outcome.failed));
     return result;
   }
 
   [[noreturn]] void throw_end(const ScheduleEnd& end) {
+    breaker_ = end.kind == ScheduleEnd::Kind::breaker;
+    const std::string error_class = end.failure ? end.failure->error_class : std::string();
+    if (error_class == "identity_changed") changed(end.reason, end.reason);
+    check_identity_briefly();
     if (end.kind == ScheduleEnd::Kind::interrupted) {
       throw Error(ErrorKind::interrupted, end.reason);
     }
-    throw Error(ErrorKind::backend, end.reason, "what is stored stays: the same command goes on");
+    const std::string hint = end.failure ? hint_for(*end.failure) : std::string();
+    throw Error(ErrorKind::backend, end.reason,
+                hint.empty() ? "what is stored stays: the same command goes on" : hint);
   }
 
   void stop() {
@@ -454,7 +529,9 @@ class ArmRun {
   RecordingTransport* recording_ = nullptr;  // transport_, while it records
   Endpoint endpoint_;
   std::string engine_version_;
-  Json facts_;                      // of the server, before the first read
+  Json facts_;               // of the server, before the first read
+  std::string answered_by_;  // the model that its replies name
+  bool booted_ = false, breaker_ = false;
   std::int64_t configuration_ = 0;  // 0, which has no answers, until the server is known
 };
 

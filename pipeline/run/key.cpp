@@ -72,6 +72,12 @@ std::string bearer_key(const std::string& variable) {
   return key;
 }
 
+std::string key_not_given(const std::string& variable) {
+  const bool given = variable.empty() || !environment(variable).empty() ||
+                     !environment(variable + kFileEnding).empty();
+  return given ? std::string() : fmt::format("key not given: {} is not set", variable);
+}
+
 std::vector<std::string> key_variables(const Plan& plan) {
   std::vector<std::string> names;
   for (const BackendSpec& backend : plan.backends) {

@@ -14,6 +14,9 @@ namespace preval {
 /// anybody else may read (its mode must be 0600 or stricter).
 std::string bearer_key(const std::string& variable);
 
+/// "key not given: VARIABLE is not set" when a backend needs a key and there is none, or empty.
+std::string key_not_given(const std::string& variable);
+
 /// The environment variables that hold keys of this plan, and must not reach any other program.
 std::vector<std::string> key_variables(const Plan& plan);
 

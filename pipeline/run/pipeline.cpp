@@ -106,6 +106,7 @@ class Run {
         if (!arm.fallback_group.empty()) serve_for_group(arm);
         break;
       case ArmResult::Status::not_run:
+        if (result.needed && arm.confirmatory) result_.unserved_arms.push_back(arm.id);
         break;
       case ArmResult::Status::interrupted:
         result_.interrupted = true;
@@ -113,10 +114,14 @@ class Run {
       case ArmResult::Status::failed:
         if (result.drift) {
           result_.drift.push_back(result.reason);
+        } else if (result.refused) {
+          result_.refused_arms.push_back(arm.id);
+        } else if (result.breaker) {
+          result_.broken_arms.push_back(arm.id);
         } else if (arm.confirmatory) {
           result_.unserved_arms.push_back(arm.id);
           missing_of_[arm.id] = result.missing_reads;
-        } else {
+        } else if (!result.booted) {
           // An exploratory arm that did not boot is a recorded outcome, no missing work.
           result_.missing_reads -= result.missing_reads;
         }
@@ -149,8 +154,9 @@ class Run {
 
 int RunResult::exit_code() const {
   if (interrupted) return 130;
+  if (!refused_arms.empty()) return 2;
   if (!dropped_subsets.empty() || !drift.empty()) return 3;
-  if (!unserved_arms.empty()) return 5;
+  if (!unserved_arms.empty() || !broken_arms.empty()) return 5;
   if (!missing_subsets.empty() || missing_reads > 0) return 4;
   return 0;
 }
@@ -159,6 +165,8 @@ std::string RunResult::outcome() const {
   switch (exit_code()) {
     case 130:
       return "interrupted";
+    case 2:
+      return "refused";
     case 3:
       return "drift";
     case 5:

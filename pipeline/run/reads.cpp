@@ -164,7 +164,7 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
   ReadOutcome outcome;
   SubsetTexts texts(context.seams.files, context.subsets);
   Tally tally(context, list);
-  Backoff backoff(1);
+  Backoff backoff;
   std::size_t upcoming = 0;
 
   ScheduleHooks hooks;
@@ -181,6 +181,12 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     job.repeat = read.repeat;
     job.position = upcoming++;
     return job;
+  };
+  hooks.refusal = [&](const Answer& answer) -> std::optional<Failure> {
+    const std::string& expected = context.answered_by;
+    if (expected.empty() || answer.model.empty() || answer.model == expected) return std::nullopt;
+    return Failure{"identity_changed",
+                   fmt::format("answered by {}, where {} answered before", answer.model, expected)};
   };
   hooks.answered = [&](const Job& job, const Answer& answer) {
     context.store.put_prediction(context.configuration, {job.prompt_key, job.repeat}, job.item(),

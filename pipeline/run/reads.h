@@ -45,6 +45,7 @@ struct ReadContext {
   const Arm& arm;
   const BackendSpec& spec;
   std::int64_t configuration = 0;
+  std::string answered_by;  ///< the model that every reply which names one must name; may be empty
 };
 
 struct ReadOutcome {

@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <random>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,27 +18,13 @@ namespace {
 constexpr milliseconds kLongestHint = std::chrono::minutes(5);
 constexpr milliseconds kSlice{200};  // how long an interrupt may go unheard
 
-bool worth_patience(const HttpReply& reply) {
-  const std::optional<Failure> failure = transport_failure(reply);
+bool worth_patience(const std::optional<Failure>& failure, const HttpReply& reply) {
   return failure && failure->retry && reply.status != 500 &&
          reply.transport != TransportStatus::timeout;
 }
 
 void check(const std::function<bool()>& interrupted) {
   if (interrupted()) throw Error(ErrorKind::interrupted, "stopped by the user");
-}
-
-/// One exchange, given up when the user says so: nothing of it is worth finishing.
-HttpReply exchange_unless(Transport& transport, const Endpoint& endpoint,
-                          const HttpRequest& request, const std::function<bool()>& interrupted) {
-  // Shared, because a transport that is left in the middle still holds the callback.
-  const auto result = std::make_shared<std::optional<HttpReply>>();
-  transport.start(endpoint, request, [result](HttpReply reply) { *result = std::move(reply); });
-  while (!*result) {
-    check(interrupted);
-    transport.wait(kSlice);
-  }
-  return **std::move(result);
 }
 
 }  // namespace
@@ -59,6 +46,8 @@ std::optional<milliseconds> wait_hint(const HttpReply& reply, Clock& clock) {
   return milliseconds(static_cast<std::int64_t>(capped));
 }
 
+Backoff::Backoff() : Backoff(milliseconds(500), std::chrono::seconds(30), std::random_device()()) {}
+
 milliseconds Backoff::delay(int attempt, const HttpReply& last, Clock& clock) {
   milliseconds ceiling = base_;
   for (int n = 1; n < attempt && ceiling < cap_; ++n) ceiling *= 2;
@@ -69,21 +58,41 @@ milliseconds Backoff::delay(int attempt, const HttpReply& last, Clock& clock) {
 }
 
 bool stops_arm(const Failure& failure) {
-  return failure.http_status == 401 || failure.http_status == 403 || failure.http_status == 404;
+  return failure.error_class == "identity_changed" || failure.http_status == 401 ||
+         failure.http_status == 403 || failure.http_status == 404;
+}
+
+HttpReply exchange_unless(Transport& transport, const Endpoint& endpoint,
+                          const HttpRequest& request, const std::function<bool()>& interrupted) {
+  // Shared, because a transport that is left in the middle still holds the callback.
+  const auto result = std::make_shared<std::optional<HttpReply>>();
+  transport.start(endpoint, request, [result](HttpReply reply) { *result = std::move(reply); });
+  while (!*result) {
+    check(interrupted);
+    transport.wait(kSlice);
+  }
+  return **std::move(result);
+}
+
+void sleep_unless(Clock& clock, std::chrono::nanoseconds length,
+                  const std::function<bool()>& interrupted) {
+  for (; length.count() > 0; length -= kSlice) {
+    check(interrupted);
+    clock.sleep(std::min<std::chrono::nanoseconds>(length, kSlice));
+  }
 }
 
 Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, Backoff backoff,
-                  int attempts, std::function<bool()> interrupted) {
-  return [&transport, &endpoint, &clock, backoff, attempts,
-          interrupted = std::move(interrupted)](const HttpRequest& request) mutable {
+                  int attempts, std::function<bool()> interrupted,
+                  std::function<void(const Failure&, int attempt)> asked_again) {
+  return [&transport, &endpoint, &clock, backoff, attempts, interrupted = std::move(interrupted),
+          asked_again = std::move(asked_again)](const HttpRequest& request) mutable {
     for (int attempt = 1;; ++attempt) {
       HttpReply reply = exchange_unless(transport, endpoint, request, interrupted);
-      if (attempt >= attempts || !worth_patience(reply)) return reply;
-      milliseconds left = backoff.delay(attempt, reply, clock);
-      for (; left > milliseconds(0); left -= kSlice) {
-        check(interrupted);
-        clock.sleep(std::min(left, kSlice));
-      }
+      const std::optional<Failure> failure = transport_failure(reply);
+      if (attempt >= attempts || !worth_patience(failure, reply)) return reply;
+      if (asked_again) asked_again(*failure, attempt);
+      sleep_unless(clock, backoff.delay(attempt, reply, clock), interrupted);
     }
   };
 }

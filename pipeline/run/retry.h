@@ -16,9 +16,9 @@ namespace preval {
 /// [0, min(cap, base * 2^(n-1))], but never less than what the server asked for.
 class Backoff {
  public:
-  /// That of all requests: half a second, doubled up to half a minute.
-  explicit Backoff(std::uint64_t seed)
-      : Backoff(std::chrono::milliseconds(500), std::chrono::seconds(30), seed) {}
+  /// That of all requests: half a second, doubled up to half a minute. Its draws are its own:
+  /// runs that were broken off together must not come back together.
+  Backoff();
   Backoff(std::chrono::milliseconds base, std::chrono::milliseconds cap, std::uint64_t seed)
       : base_(base), cap_(cap), random_(seed) {}
 
@@ -34,14 +34,25 @@ class Backoff {
 /// Nothing when it said nothing that can be read; at most five minutes.
 std::optional<std::chrono::milliseconds> wait_hint(const HttpReply& reply, Clock& clock);
 
-/// Whether a failure says that no other read of this arm can succeed: wrong key (401, 403) or no
-/// such model or path (404).
+/// Whether a failure says that no other read of this arm can succeed: wrong key (401, 403), no such
+/// model or path (404), or another model answers than the one that was asked (identity_changed).
 bool stops_arm(const Failure& failure);
+
+/// One exchange, given up when the user says so (throws interrupted): nothing of it is worth
+/// finishing.
+HttpReply exchange_unless(Transport& transport, const Endpoint& endpoint,
+                          const HttpRequest& request, const std::function<bool()>& interrupted);
+
+/// Sleeps, and throws interrupted as soon as the user says so.
+void sleep_unless(Clock& clock, std::chrono::nanoseconds length,
+                  const std::function<bool()>& interrupted);
 
 /// Makes one exchange after the other and asks again, `attempts` times in all, where a reply says
 /// that this server is busy or cannot be reached now. Not after a 500 or a timeout: to a probe,
-/// these are answers. Throws interrupted. Everything that is passed by reference must outlive it.
+/// these are answers. `asked_again` hears of every failure that is not the last word. Throws
+/// interrupted. Everything that is passed by reference must outlive it.
 Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, Backoff backoff,
-                  int attempts, std::function<bool()> interrupted);
+                  int attempts, std::function<bool()> interrupted,
+                  std::function<void(const Failure&, int attempt)> asked_again = {});
 
 }  // namespace preval

@@ -22,7 +22,8 @@ struct Active {
   std::unique_ptr<Dialogue<TokenPrompt>> tokenising;
   TokenPrompt tokens;
   std::unique_ptr<Dialogue<Answer>> reading;
-  HttpReply last;  // without its body: for wait hints
+  HttpReply last;            // without its body: for wait hints
+  std::int64_t started = 0;  // which of all attempts it is, in the order they were begun
 };
 
 struct Waiting {
@@ -50,7 +51,7 @@ class Schedule {
       if (const auto how = hooks_.server_ended()) end(ScheduleEnd::Kind::server_ended, *how);
       if (!ended()) fill();
       if (active_.empty()) {
-        if (ended() || waiting_.empty()) break;
+        if (ended() || (waiting_.empty() && exhausted_)) break;
         pause();
       } else if (hooks_.stop() > 1) {
         break;  // what is in flight is dropped with the transport
@@ -64,8 +65,9 @@ class Schedule {
 
  private:
   bool ended() const { return end_.kind != ScheduleEnd::Kind::done; }
-  void end(ScheduleEnd::Kind kind, const std::string& reason) {
-    if (!ended()) end_ = {kind, reason};
+  void end(ScheduleEnd::Kind kind, const std::string& reason,
+           const std::optional<Failure>& failure = {}) {
+    if (!ended()) end_ = {kind, reason, failure};
   }
 
   /// The waiting job whose time has come; one that must be alone goes first, since nothing new is
@@ -80,8 +82,13 @@ class Schedule {
     return alone != waiting_.end() ? alone : std::find_if(waiting_.begin(), waiting_.end(), is_due);
   }
 
+  /// Nothing is begun before: a server in trouble is given the time that the failed try waits, and
+  /// one that asked for a pause gets it from all reads, not from the refused one alone.
+  nanoseconds held_until() const { return std::max(recovery_, pause_asked_for_); }
+
   void fill() {
     while (!ended() && active_.size() < static_cast<std::size_t>(limits_.concurrency)) {
+      if (clock_.monotonic() < held_until()) return;
       if (!active_.empty() && active_.front().alone) return;
       const auto due = due_job();
       if (due != waiting_.end()) {
@@ -106,10 +113,14 @@ class Schedule {
   }
 
   void pause() {
-    const auto first = std::min_element(waiting_.begin(), waiting_.end(),
-                                        [](const auto& a, const auto& b) { return a.due < b.due; });
-    const nanoseconds left = first->due - clock_.monotonic();
-    clock_.sleep(std::clamp<nanoseconds>(left, milliseconds(1), kWait));
+    nanoseconds until = held_until();
+    if (exhausted_ && !waiting_.empty()) {
+      const auto first =
+          std::min_element(waiting_.begin(), waiting_.end(),
+                           [](const auto& a, const auto& b) { return a.due < b.due; });
+      until = std::max(until, first->due);
+    }
+    clock_.sleep(std::clamp<nanoseconds>(until - clock_.monotonic(), milliseconds(1), kWait));
   }
 
   void start(Job job, int attempt, bool alone) {
@@ -118,6 +129,7 @@ class Schedule {
     at->job = std::move(job);
     at->attempt = attempt;
     at->alone = alone;
+    at->started = ++attempts_begun_;
     at->tokenising = backend_.tokenise(at->job.item());
     tokenised(at, at->tokenising->begin());
   }
@@ -148,8 +160,13 @@ class Schedule {
     } else if (auto* failure = std::get_if<Failure>(&step)) {
       failed(at, *failure);
     } else {
+      const Answer& answer = std::get<Answer>(step);
+      if (hooks_.refusal) {
+        if (const auto refusal = hooks_.refusal(answer)) return failed(at, *refusal);
+      }
       server_failures_ = 0;
-      hooks_.answered(at->job, std::get<Answer>(step));
+      recovery_ = nanoseconds(0);
+      hooks_.answered(at->job, answer);
       active_.erase(at);
     }
   }
@@ -160,21 +177,40 @@ class Schedule {
     at->last.retry_after_ms = reply.retry_after_ms;
   }
 
+  /// Attempts that were under way when a failure was counted saw the same trouble, and are not
+  /// counted again: however many are in flight, the breaker opens only after new tries failed.
+  void count(const Active& attempt, const Failure& failure, nanoseconds next_try) {
+    if (!failure.server) {
+      server_failures_ = 0;
+      recovery_ = nanoseconds(0);
+    } else if (attempt.started > counted_until_) {
+      ++server_failures_;
+      counted_until_ = attempts_begun_;
+      recovery_ = next_try;
+    }
+  }
+
   void failed(Place at, const Failure& failure) {
-    server_failures_ = failure.server ? server_failures_ + 1 : 0;
+    const nanoseconds now = clock_.monotonic();
+    const nanoseconds due = now + backoff_.delay(at->attempt, at->last, clock_);
+    if (const auto hint = wait_hint(at->last, clock_)) {
+      pause_asked_for_ = std::max<nanoseconds>(pause_asked_for_, now + *hint);
+    }
+    count(*at, failure, due);
     const bool tried_alone = failure.alone && at->alone;
     const bool final = !failure.retry || tried_alone || at->attempt >= limits_.attempts;
     hooks_.failed(at->job, failure, at->attempt, final);
     if (!final) {
-      const nanoseconds due = clock_.monotonic() + backoff_.delay(at->attempt, at->last, clock_);
       waiting_.push_back({std::move(at->job), at->attempt + 1, failure.alone || at->alone, due});
     }
     active_.erase(at);
     if (stops_arm(failure)) {
-      end(ScheduleEnd::Kind::refused, failure.message);
+      end(ScheduleEnd::Kind::refused, failure.message, failure);
     } else if (server_failures_ >= limits_.breaker) {
-      end(ScheduleEnd::Kind::breaker, fmt::format("{} server failures in a row, the last one: {}",
-                                                  server_failures_, failure.message));
+      end(ScheduleEnd::Kind::breaker,
+          fmt::format("{} server failures in a row, the last one: {}", server_failures_,
+                      failure.message),
+          failure);
     }
   }
 
@@ -189,6 +225,8 @@ class Schedule {
   std::list<Active> active_;
   std::list<Waiting> waiting_;
   int server_failures_ = 0;
+  std::int64_t attempts_begun_ = 0, counted_until_ = 0;
+  nanoseconds recovery_{0}, pause_asked_for_{0};
   bool exhausted_ = false;
   ScheduleEnd end_;
 };

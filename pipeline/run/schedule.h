@@ -32,11 +32,16 @@ struct Job {
 struct ScheduleLimits {
   int concurrency = 1;
   int attempts = 4;  ///< tries per job
-  int breaker = 8;   ///< consecutive server failures after which the schedule stops
+  /// Server failures in a row after which the schedule stops. Those of attempts that were in flight
+  /// together count once, and nothing new is begun before the back-off of the first of them is
+  /// over.
+  int breaker = 8;
 };
 
 struct ScheduleHooks {
   std::function<std::optional<Job>()> next;  ///< nothing: no more jobs
+  /// What is wrong with an answer that the protocol accepted; nothing (or no function): it counts.
+  std::function<std::optional<Failure>(const Answer&)> refusal;
   std::function<void(const Job&, const Answer&)> answered;
   std::function<void(const Job&, const Failure&, int attempt, bool final)> failed;
   std::function<int()> stop;   ///< Interrupt::level()
@@ -45,10 +50,12 @@ struct ScheduleHooks {
   std::function<std::optional<std::string>()> server_ended;
 };
 
-/// Why a schedule ended before its jobs did; empty reason: all jobs are done.
+/// Why a schedule ended before its jobs did; empty reason: all jobs are done. `refused`: no other
+/// read of this arm can succeed (stops_arm). `failure`: the last straw of refused and breaker.
 struct ScheduleEnd {
   enum class Kind { done, interrupted, breaker, refused, server_ended } kind = Kind::done;
   std::string reason;
+  std::optional<Failure> failure;
 };
 
 ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint,

@@ -325,7 +325,7 @@ double wait_until_ready(Server& server, Transport& transport, const Endpoint& en
                               server.parting_words()),
                   log_hint);
     }
-    const HttpReply reply = exchange(transport, impatient, health);
+    const HttpReply reply = exchange_unless(transport, impatient, health, interrupted);
     const bool answered = reply.transport == TransportStatus::ok && reply.status == 200;
     if (answered &&
         who_listens(port_of(endpoint.base_url), server.group()) == Listener::somebody_else) {
@@ -353,23 +353,30 @@ double wait_until_reachable(Transport& transport, const Endpoint& endpoint,
                             const HttpRequest& health, Clock& clock, duration<double> limit,
                             const std::function<bool()>& interrupted) {
   const auto start = clock.monotonic();
+  const auto elapsed = [&] { return duration<double>(clock.monotonic() - start); };
   milliseconds pause = kFirstPoll;
   while (true) {
-    const HttpReply reply = exchange(transport, endpoint, health);
-    const duration<double> elapsed(clock.monotonic() - start);
+    Endpoint impatient = endpoint;
+    const double left = std::max((limit - elapsed()).count(), kHealthPatience);
+    impatient.timeouts.first_byte_s = std::min(endpoint.timeouts.first_byte_s, left);
+    impatient.timeouts.total_s = std::min(endpoint.timeouts.total_s, left);
+    const HttpReply reply = exchange_unless(transport, impatient, health, interrupted);
     const std::optional<Failure> failure = transport_failure(reply);
-    if (!failure || !failure->retry) return elapsed.count();
+    if (!failure || !failure->retry) return elapsed().count();
     const bool answers = reply.transport == TransportStatus::ok;
-    if (elapsed >= (answers ? limit : std::min(limit, kLongestRefusal))) {
+    const duration<double> most = answers ? limit : std::min(limit, kLongestRefusal);
+    if (elapsed() >= most) {
       throw Error(ErrorKind::backend,
                   fmt::format("{} is not ready after {}: {}", endpoint.base_url,
-                              human_duration(elapsed.count()), failure->message),
+                              human_duration(elapsed().count()), failure->message),
                   answers ? "the plan's boot_limit_s says how long it may take"
                           : "start the server first, or correct the plan's url");
     }
-    if (interrupted()) throw Error(ErrorKind::interrupted, "stopped while waiting for the server");
-    clock.sleep(std::min<std::chrono::nanoseconds>(
-        std::max(pause, wait_hint(reply, clock).value_or(milliseconds(0))), kLongestPoll));
+    // What the server asks for is kept, as far as it may still take.
+    const std::chrono::nanoseconds asked = wait_hint(reply, clock).value_or(milliseconds(0));
+    const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(most - elapsed());
+    sleep_unless(clock, std::max<std::chrono::nanoseconds>(pause, std::min(asked, rest)),
+                 interrupted);
     pause = std::min(kLongestPoll, pause + pause / 4);
   }
 }

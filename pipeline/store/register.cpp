@@ -73,6 +73,16 @@ void put_arms(Db& db, const Plan& plan, bool simulated) {
   }
 }
 
+/// Answers of settings that the plan no longer has stop counting, whether their arm is run or not.
+void retire_other_settings(Db& db, const Plan& plan) {
+  Stmt retire(db,
+              "UPDATE configuration SET current = 0 WHERE current = 1 AND settings <> ?2 AND "
+              "arm_id = (SELECT id FROM arm WHERE name = ?1)");
+  for (const Arm& arm : plan.arms) {
+    retire.bind(1, arm.id).bind(2, answer_settings(plan, arm).dump()).run();
+  }
+}
+
 void put_subsets(Db& db, const Plan& plan) {
   db.exec("UPDATE subset SET in_plan = 0");
   Stmt put(
@@ -170,6 +180,7 @@ std::int64_t Store::begin_run(const OpenPlan& plan, const Json& published, const
   Tx tx(db_);
   put_plan(db_, plan, info.simulated);
   put_arms(db_, plan.effective, info.simulated);
+  retire_other_settings(db_, plan.effective);
   put_subsets(db_, plan.effective);
   put_deviations(db_, plan);
   put_published(db_, published);

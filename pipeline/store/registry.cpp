@@ -152,23 +152,42 @@ std::int64_t Store::put_configuration(const std::string& arm, const Json& settin
   flush();
   const std::int64_t id = arm_id(arm);
   const std::string digest = canonical_sha256(Json{{"identity", identity}, {"settings", settings}});
-  Tx tx(db_);
-  Stmt(db_, "UPDATE configuration SET current = 0 WHERE arm_id = ? AND sha256 <> ?")
-      .bind(1, id)
-      .bind(2, digest)
-      .run();
   Stmt put(db_,
            "INSERT INTO configuration (arm_id, sha256, settings, identity, current) VALUES (?, ?, "
-           "?, ?, 1) "
-           "ON CONFLICT (arm_id, sha256) DO UPDATE SET current = 1");
+           "?, ?, 0) ON CONFLICT (arm_id, sha256) DO NOTHING");
   put.bind(1, id).bind(2, digest).bind(3, settings.dump()).bind(4, identity.dump()).run();
   Stmt find(db_, "SELECT id FROM configuration WHERE arm_id = ? AND sha256 = ?");
   find.bind(1, id).bind(2, digest);
   if (!find.step()) throw std::logic_error("a configuration just written is not there");
   const std::int64_t configuration = find.integer(0);
   find.reset();
-  tx.commit();
+  Stmt others(db_,
+              "SELECT 1 FROM configuration c JOIN prediction p ON p.configuration_id = c.id WHERE "
+              "c.arm_id = ? AND c.current = 1 AND c.id <> ? LIMIT 1");
+  others.bind(1, id).bind(2, configuration);
+  if (!others.step()) make_current(configuration);
   return configuration;
+}
+
+std::int64_t Store::set_aside(std::int64_t configuration, const Json& identity) {
+  flush();
+  Stmt find(db_,
+            "SELECT c.settings, a.name FROM configuration c JOIN arm a ON a.id = c.arm_id WHERE "
+            "c.id = ?");
+  find.bind(1, configuration);
+  if (!find.step()) throw std::logic_error("a configuration that nobody registered");
+  const Json settings = parse_json(find.text(0), "configuration.settings");
+  const std::string arm = find.text(1);
+  find.reset();
+  Tx tx(db_);
+  const std::int64_t aside = put_configuration(arm, settings, identity);
+  make_current(configuration);
+  Stmt move(db_,
+            "UPDATE prediction SET configuration_id = ? WHERE configuration_id = ? AND run_id = ?");
+  move.bind(1, aside).bind(2, configuration).bind(3, run_).run();
+  const std::int64_t moved = query_integer(db_, "SELECT changes()");
+  tx.commit();
+  return moved;
 }
 
 std::int64_t Store::begin_stage(const std::string& arm, std::string_view name) {

@@ -18,7 +18,7 @@ CREATE TABLE run (             -- one call of `preval run` or `preval rehearse`
   id            INTEGER PRIMARY KEY,
   started_at    TEXT NOT NULL,
   ended_at      TEXT,                  -- NULL: still running, or killed
-  outcome       TEXT,                  -- complete | incomplete | drift | backend | interrupted | failed | killed
+  outcome       TEXT,                  -- complete | incomplete | drift | backend | interrupted | refused | failed | killed
   exit_code     INTEGER,
   tool_version  TEXT NOT NULL,
   git_commit    TEXT,
@@ -105,7 +105,8 @@ CREATE TABLE configuration (   -- everything of an arm that can change an answer
   sha256   TEXT NOT NULL,              -- of settings and identity together
   settings TEXT NOT NULL,              -- JSON: checkpoint, backend and prompt settings of the plan
   identity TEXT NOT NULL,              -- JSON: who answered
-  current  INTEGER NOT NULL CHECK (current IN (0, 1)), -- 0: plan or server have since changed
+  current  INTEGER NOT NULL CHECK (current IN (0, 1)), -- 1: what counts. A server comes to count with
+                                       -- its first answer, and stops when plan or server change
   UNIQUE (arm_id, sha256)
 ) STRICT;
 
@@ -154,9 +155,11 @@ INSERT INTO label_source VALUES (0,'exact'), (1,'top'), (2,'floor'), (3,'text'),
 CREATE TABLE failure (         -- every attempt that gave no answer
   id               INTEGER PRIMARY KEY,
   run_id           INTEGER NOT NULL REFERENCES run,
-  configuration_id INTEGER NOT NULL REFERENCES configuration,
-  prompt_id        INTEGER NOT NULL REFERENCES prompt,
-  repeat           INTEGER NOT NULL,
+  arm_id           INTEGER NOT NULL REFERENCES arm,
+  stage            TEXT NOT NULL,      -- read, or what else the server was asked for: boot, preflight, …
+  configuration_id INTEGER REFERENCES configuration, -- these three: of a read
+  prompt_id        INTEGER REFERENCES prompt,
+  repeat           INTEGER,
   attempt          INTEGER NOT NULL,   -- 1, 2, …
   final            INTEGER NOT NULL CHECK (final IN (0, 1)), -- 1: given up in this run
   class            TEXT NOT NULL,
@@ -164,7 +167,8 @@ CREATE TABLE failure (         -- every attempt that gave no answer
   message          TEXT NOT NULL,
   body_sha256      TEXT,
   body_head        TEXT,               -- first 500 bytes, secrets removed
-  at               TEXT NOT NULL
+  at               TEXT NOT NULL,
+  CHECK ((stage = 'read') = (configuration_id IS NOT NULL AND prompt_id IS NOT NULL AND repeat IS NOT NULL))
 ) STRICT;
 CREATE INDEX failure_item ON failure (configuration_id, prompt_id, repeat);
 

@@ -31,6 +31,14 @@ std::string prediction_key(std::int64_t configuration, std::int64_t prompt, int 
   return fmt::format("{} {} {}", configuration, prompt, repeat);
 }
 
+void make_only_one_current(Db& db, std::int64_t configuration) {
+  Stmt(db,
+       "UPDATE configuration SET current = (id = ?1) WHERE arm_id = (SELECT arm_id FROM "
+       "configuration WHERE id = ?1) AND current <> (id = ?1)")
+      .bind(1, configuration)
+      .run();
+}
+
 }  // namespace
 
 struct Store::Batch {
@@ -63,8 +71,11 @@ struct Store::Batch {
   };
 
   struct FailureRow {
-    std::int64_t configuration, prompt;
-    int repeat, attempt;
+    std::int64_t arm;  // 0: that of the configuration
+    std::string stage;
+    std::optional<std::int64_t> configuration, prompt;
+    std::optional<int> repeat;
+    int attempt;
     bool final;
     Failure failure;
     std::string at;
@@ -111,9 +122,10 @@ struct Store::Statements {
             "VALUES (?, ?, ?, ?, ?, ?)"),
         put_failure(
             db,
-            "INSERT INTO failure (run_id, configuration_id, prompt_id, repeat, attempt, final, "
-            "class, http_status, message, body_sha256, body_head, at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+            "INSERT INTO failure (run_id, arm_id, stage, configuration_id, prompt_id, repeat, "
+            "attempt, final, class, http_status, message, body_sha256, body_head, at) VALUES (?1, "
+            "coalesce((SELECT arm_id FROM configuration WHERE id = ?4), ?2), ?3, ?4, ?5, ?6, ?7, "
+            "?8, ?9, ?10, ?11, ?12, ?13, ?14)") {}
   Stmt find_prompt, retire_prompts, put_prompt, find_prediction, put_prediction, put_label,
       put_failure;
 };
@@ -221,8 +233,20 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
 void Store::put_failure(std::int64_t configuration, const ItemKey& key, int attempt, bool final,
                         const Failure& failure) {
   batch_->failures.push_back(
-      {configuration, key.prompt, key.repeat, attempt, final, failure, now()});
+      {0, "read", configuration, key.prompt, key.repeat, attempt, final, failure, now()});
   gathered_one();
+}
+
+void Store::put_failure(const std::string& arm, std::string_view stage, int attempt, bool final,
+                        const Failure& failure) {
+  batch_->failures.push_back(
+      {arm_id(arm), std::string(stage), {}, {}, {}, attempt, final, failure, now()});
+  gathered_one();
+}
+
+void Store::make_current(std::int64_t configuration) {
+  flush();
+  make_only_one_current(db_, configuration);
 }
 
 void Store::flush_if_due() {
@@ -238,6 +262,7 @@ void Store::flush() {
   Tx tx(db_);
   write_batch();
   tx.commit();
+  for (const Batch::PredictionRow& row : batch_->predictions) current_.insert(row.configuration);
   *batch_ = Batch();
 }
 
@@ -250,6 +275,7 @@ void Store::write_batch() {
     put.bind_blob(5, row.sha256).run();
   }
   for (const Batch::PredictionRow& row : batch_->predictions) {
+    if (!current_.contains(row.configuration)) make_only_one_current(db_, row.configuration);
     Stmt& put = statements_->put_prediction;
     put.bind(1, row.configuration).bind(2, row.prompt).bind(3, row.repeat).bind(4, exploratory_);
     put.bind(5, run_).bind(6, row.predicted).bind(7, row.tied).bind(8, row.tied_at_bound);
@@ -274,21 +300,26 @@ void Store::write_batch() {
           .run();
     }
   }
+  write_failures();
+}
+
+void Store::write_failures() {
   for (const Batch::FailureRow& row : batch_->failures) {
     const Failure& failure = row.failure;
     Stmt& put = statements_->put_failure;
-    put.bind(1, run_).bind(2, row.configuration).bind(3, row.prompt).bind(4, row.repeat);
-    put.bind(5, row.attempt).bind(6, row.final).bind(7, failure.error_class);
-    put.bind(8, failure.http_status == 0
-                    ? std::nullopt
-                    : std::optional(static_cast<std::int64_t>(failure.http_status)));
-    put.bind(9, made_valid(failure.message));
+    put.bind(1, run_).bind(2, row.arm).bind(3, row.stage).bind(4, row.configuration);
+    put.bind(5, row.prompt).bind(6, row.repeat).bind(7, row.attempt).bind(8, row.final);
+    put.bind(9, failure.error_class);
+    put.bind(10, failure.http_status == 0
+                     ? std::nullopt
+                     : std::optional(static_cast<std::int64_t>(failure.http_status)));
+    put.bind(11, made_valid(failure.message));
     if (failure.body.empty()) {
-      put.bind_null(10).bind_null(11);
+      put.bind_null(12).bind_null(13);
     } else {
-      put.bind(10, sha256_hex(failure.body)).bind(11, head_of(failure.body, kBodyHeadBytes));
+      put.bind(12, sha256_hex(failure.body)).bind(13, head_of(failure.body, kBodyHeadBytes));
     }
-    put.bind(12, row.at).run();
+    put.bind(14, row.at).run();
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@
 
 namespace preval {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 /// "Prev" as a 32-bit number: SQLite's application_id of our files.
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
@@ -73,6 +74,7 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
   Db& db() { return db_; }
+  std::int64_t run() const { return run_; }  ///< run.id, 0 before begin_run()
 
   /// Registers the plan (one per store: another plan is refused, usage, with a hint at --db; so are
   /// simulated answers among measured ones), its arms, subsets, deviations and published figures,
@@ -95,9 +97,16 @@ class Store {
   /// "not run" and "failed" do not undo "started" while the arm has answers that count: the reason
   /// then goes to an event.
   void arm_status(const std::string& arm, std::string_view status, std::string_view reason = {});
-  /// Registers who answers as the arm's current configuration. Returns configuration.id.
+  /// Registers who answers. Where answers of another configuration count, a new one takes their
+  /// place with its first answer and not before, so that a server that is refused hides nothing
+  /// that another one has answered. Returns configuration.id.
   std::int64_t put_configuration(const std::string& arm, const Json& settings,
                                  const Json& identity);
+  /// What this configuration answered counts from now on, and nothing else of its arm.
+  void make_current(std::int64_t configuration);
+  /// Moves this run's answers of a configuration to one of their own that never counts: `identity`
+  /// says who gave them, as far as that can be told. Returns how many there were.
+  std::int64_t set_aside(std::int64_t configuration, const Json& identity);
 
   /// Whether there is an answer under this configuration, prompt and repeat, of this run's kind
   /// (registered or exploratory).
@@ -105,6 +114,9 @@ class Store {
   void put_prediction(std::int64_t configuration, const ItemKey& key, const Item& item,
                       const Answer& answer);
   void put_failure(std::int64_t configuration, const ItemKey& key, int attempt, bool final,
+                   const Failure& failure);
+  /// Of an exchange that was no read. `stage`: what it was for.
+  void put_failure(const std::string& arm, std::string_view stage, int attempt, bool final,
                    const Failure& failure);
 
   std::int64_t begin_stage(const std::string& arm, std::string_view name);  ///< arm may be empty
@@ -127,6 +139,7 @@ class Store {
   std::int64_t option_set(const Question& question);
   void gathered_one();
   void write_batch();
+  void write_failures();
 
   Db db_;
   Clock& clock_;
@@ -134,6 +147,7 @@ class Store {
   std::unique_ptr<Batch> batch_;
   std::map<std::string, std::int64_t> option_sets_;  // digest of the keys → option_set.id
   std::map<std::int64_t, std::chrono::nanoseconds> stage_starts_;
+  std::set<std::int64_t> current_;  // configurations that this run has made current
   std::int64_t run_ = 0;
   std::int64_t next_prompt_ = 0;
   bool exploratory_ = false;

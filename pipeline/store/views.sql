@@ -262,13 +262,13 @@ ORDER BY a.position, s.position;
 
 CREATE VIEW v_failure AS
 SELECT f.at, f.run_id AS run, a.name AS arm, s.name AS subset, r.record_id, q.variant, f.repeat,
-       f.attempt, f.final, f.class, f.http_status, f.message, f.body_sha256, f.body_head, s.dataset
+       f.attempt, f.final, f.class, f.http_status, f.message, f.body_sha256, f.body_head, s.dataset,
+       f.stage
 FROM failure f
-JOIN configuration c ON c.id = f.configuration_id
-JOIN arm a ON a.id = c.arm_id
-JOIN prompt q ON q.id = f.prompt_id
-JOIN record r ON r.id = q.record_id
-JOIN subset s ON s.id = r.subset_id
+JOIN arm a ON a.id = f.arm_id
+LEFT JOIN prompt q ON q.id = f.prompt_id
+LEFT JOIN record r ON r.id = q.record_id
+LEFT JOIN subset s ON s.id = r.subset_id
 ORDER BY f.id;
 
 CREATE VIEW v_exploratory AS
@@ -311,7 +311,7 @@ SELECT at, run, arm, kind, detail FROM (
   FROM stage g LEFT JOIN arm a ON a.id = g.arm_id
   UNION ALL
   SELECT f.at, f.run, f.arm, CASE f.final WHEN 1 THEN 'failure' ELSE 'retry' END,
-         f.subset || ' ' || f.record_id || ': ' || f.class || ': ' || f.message, 3, 0
+         coalesce(f.subset || ' ' || f.record_id, f.stage) || ': ' || f.class || ': ' || f.message, 3, 0
   FROM v_failure f)
 ORDER BY at, run, source, id;
 
@@ -539,7 +539,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_failure', 'at', 'UTC', 'when'),
   ('v_failure', 'run', 'number', 'run in which it happened (v_run)'),
   ('v_failure', 'arm', 'name', 'arm: a checkpoint on a backend'),
-  ('v_failure', 'subset', 'name', 'subset of the plan'),
+  ('v_failure', 'subset', 'name', 'subset of the plan; NULL, as record_id, variant and repeat are: no read'),
   ('v_failure', 'record_id', 'name', 'id of the record in its file'),
   ('v_failure', 'variant', 'name', 'none (as written) or reversed (alternatives in reverse)'),
   ('v_failure', 'repeat', 'number', '0 for the first answer; scores use repeat 0'),
@@ -551,6 +551,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_failure', 'body_sha256', 'digest', 'SHA-256 of what was received'),
   ('v_failure', 'body_head', 'text', 'its first 500 bytes'),
   ('v_failure', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_failure', 'stage', 'name', 'read, or what else the server was asked for: boot, identity, preflight'),
   ('v_run', '*', '', 'calls of preval run and rehearse'),
   ('v_run', 'run', 'number', 'number of the run'),
   ('v_run', 'started_at', 'UTC', 'start'),

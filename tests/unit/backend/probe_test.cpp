@@ -272,6 +272,85 @@ TEST_CASE("a server that is away ends the probe, and one that is something else 
   CHECK(other.can.verdict() == "nothing that can be read");
 }
 
+namespace {
+
+/// A chat server that gives so many log-probabilities at most, and refuses more in these words.
+ProbeResult probed_chat(int most, int k, const std::string& words, long status = 400,
+                        ProbeFor purpose = ProbeFor::plan) {
+  BackendSpec spec;
+  spec.id = "chat";
+  spec.kind = "openai-chat";
+  spec.read = ReadMode::text_top_k;
+  spec.k = k;
+  spec.url = "http://127.0.0.1:1";
+  spec.model = "tiny";
+  Record record;
+  record.id = "r-1";
+  Prompt prompt;
+  prompt.labels = {"yes", "no"};
+  return probe(
+      spec, {}, {}, {{&record, &prompt, "none", 0}}, purpose, [&](const HttpRequest& request) {
+        if (request.method == "GET") return ok_reply(R"({"data":[{"id":"tiny"}]})");
+        const Json body = Json::parse(request.body);
+        if (!body["messages"].is_array()) return status_reply(400, R"({"error":"no"})");
+        const int asked = body["top_logprobs"].get<int>();
+        if (asked > most) return status_reply(status, Json{{"error", words}}.dump());
+        Json list = Json::array();
+        for (int i = 0; i < asked; ++i) {
+          const std::string token = i == 0 ? "yes" : i == 1 ? "no" : fmt::format("t{}", i);
+          list.push_back({{"token", token}, {"logprob", -0.5 - i}});
+        }
+        const Json position = {{"token", "yes"}, {"logprob", -0.5}, {"top_logprobs", list}};
+        return ok_reply(
+            Json{{"model", "tiny-2"},
+                 {"choices", Json::array({{{"logprobs", {{"content", Json::array({position})}}}}})}}
+                .dump());
+      });
+}
+
+}  // namespace
+
+TEST_CASE("a limit is what a refusal says and a read confirms, and takes nothing back") {
+  struct Row {
+    int most, k;
+    const char* words;
+    long status;
+    const char* verdict;
+  };
+  for (const Row& row : std::initializer_list<Row>{
+           {20, 5, "top_logprobs must be at most 20", 400, "text only ≤ 20"},
+           {5, 5, "too many log-probabilities", 400, "text only"},
+           {5, 5, "1 or 2 problems with request 4", 400, "text only"},
+           {5, 5, "at most 7, please", 422, "text only"},
+           {5, 5, "worker 3 died", 500, "text only"},
+           {20, 20, "0", 400, "text only"},
+       }) {
+    INFO(row.words);
+    const ProbeResult found = probed_chat(row.most, row.k, row.words, row.status);
+    CHECK(found.can.verdict() == row.verdict);
+    for (const Finding& finding : found.findings) {
+      INFO(line(finding));
+      CHECK(finding.ok);
+    }
+    CHECK(found.answered_by == "tiny-2");
+  }
+}
+
+TEST_CASE("a plan that asks for more than a server gives") {
+  const ProbeResult found = probed_chat(5, 20, "top_logprobs must be at most 5");
+  CHECK(found.can.verdict() == "text only ≤ 5");
+  Problems problems;
+  for (const Finding& finding : found.findings) {
+    if (!finding.ok) problems.push_back(finding.capability + ": " + finding.verdict);
+  }
+  CHECK(problems == Problems{"text-top-k read: http_error",
+                             "text-top-k: 20 asked for by the plan, 5 are the most"});
+  // Nothing can be had at all.
+  const ProbeResult nothing = probed_chat(0, 5, "log-probabilities are not given");
+  CHECK_FALSE(nothing.can.anything());
+  CHECK(nothing.findings.back().ok);  // the refusal of nonsense
+}
+
 TEST_CASE("limits are read from refusals") {
   CHECK(limit_in("Requested sample logprobs of 33, which is greater than max allowed: 32", 33) ==
         32);

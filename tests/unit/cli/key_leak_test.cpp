@@ -99,7 +99,8 @@ TEST_CASE("a planted key is found nowhere after a run", "[cli]") {
   // The run went as far as it could, and kept what the server said.
   CHECK(context.exit_code == 4);
   CHECK(study.value("SELECT count(*) FROM prediction") == "2");
-  CHECK(study.value("SELECT count(*) FROM failure WHERE body_head LIKE '%[key removed]%'") == "8");
+  CHECK(study.value("SELECT count(*) FROM failure WHERE stage = 'read' AND body_head LIKE "
+                    "'%[key removed]%'") == "8");
   CHECK(study.value("SELECT json_extract(identity, '$.engine') FROM configuration") == "engine 1");
   CHECK(contains(study.read("recorded/a.transcript.jsonl"), "[key removed]"));
   CHECK(contains(study.read("logs/a.boot-1.log"), "PWD="));

@@ -89,12 +89,14 @@ struct Outcome {
   int reads = 0;
   std::size_t most_in_flight = 0;
   std::vector<std::size_t> beside;
-  std::vector<std::string> failures;  // "job class attempt", "final" behind the last one of a job
+  std::vector<int> begun_when_failed;  // reads begun, at each failure
+  std::vector<std::string> failures;   // "job class attempt", "final" behind the last one of a job
 };
 
 Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
                  const std::function<int(const Outcome&)>& stop = {},
-                 const std::function<std::optional<std::string>(const Outcome&)>& ended = {}) {
+                 const std::function<std::optional<std::string>(const Outcome&)>& ended = {},
+                 int refused_read = 0) {
   Outcome outcome;
   ListTransport transport(std::move(statuses));
   ManualClock clock;
@@ -114,6 +116,11 @@ Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
     ++(final ? outcome.final_failures : outcome.retried);
     outcome.failures.push_back(std::to_string(job.prompt_key) + " " + failure.error_class + " " +
                                std::to_string(attempt) + (final ? " final" : ""));
+    outcome.begun_when_failed.push_back(transport.reads);
+  };
+  hooks.refusal = [&](const Answer&) -> std::optional<Failure> {
+    if (transport.reads != refused_read) return std::nullopt;
+    return Failure{"identity_changed", "another model"};
   };
   hooks.stop = [&] { return stop ? stop(outcome) : 0; };
   hooks.idle = [] {};
@@ -222,6 +229,47 @@ TEST_CASE("server failures in a row open the breaker; an answer between them clo
   CHECK(patient.end.kind == ScheduleEnd::Kind::done);
   CHECK(patient.answered == 20);
   CHECK(patient.final_failures == 20);
+}
+
+TEST_CASE("what fails together counts once: the breaker opens only after new tries failed") {
+  // Eight in flight meet one blip; a breaker of two would have opened four times.
+  const Outcome blip = schedule(40, std::deque<long>(8, 503), {8, 4, 2});
+  CHECK(blip.end.kind == ScheduleEnd::Kind::done);
+  CHECK(blip.answered == 40);
+  CHECK(blip.retried == 8);
+  CHECK(blip.final_failures == 0);
+
+  // A server that stays away is tried `breaker` times, and never by more than may be in flight.
+  const Outcome away = schedule(40, std::deque<long>(400, 503), {8, 4, 3});
+  CHECK(away.end.kind == ScheduleEnd::Kind::breaker);
+  CHECK(away.end.reason == "3 server failures in a row, the last one: status 503");
+  REQUIRE(away.end.failure);
+  CHECK(away.end.failure->http_status == 503);
+  CHECK(away.answered == 0);
+  CHECK(away.reads >= 3);
+  CHECK(away.reads <= 24);
+}
+
+TEST_CASE("nothing is begun while a server recovers") {
+  const Outcome outcome = schedule(12, std::deque<long>(6, 503), {6, 4, 8});
+  REQUIRE(outcome.begun_when_failed.size() == 6);
+  for (const int begun : outcome.begun_when_failed) CHECK(begun == 6);
+  CHECK(outcome.answered == 12);
+}
+
+TEST_CASE("jobs are left when every one under way has failed for good: they are asked, too") {
+  const Outcome outcome = schedule(6, {500, 500, 200}, {2, 1, 8});
+  CHECK(outcome.end.kind == ScheduleEnd::Kind::done);
+  CHECK(outcome.final_failures == 2);
+  CHECK(outcome.answered == 4);
+}
+
+TEST_CASE("an answer that somebody else gave is a failure that stops the schedule") {
+  const Outcome outcome = schedule(20, {}, {1, 4, 8}, {}, {}, 3);
+  CHECK(outcome.end.kind == ScheduleEnd::Kind::refused);
+  CHECK(outcome.end.reason == "another model");
+  CHECK(outcome.answered == 2);
+  CHECK(outcome.failures == std::vector<std::string>{"2 identity_changed 1 final"});
 }
 
 TEST_CASE("asked to stop, it finishes what is in flight; asked twice, it drops it") {

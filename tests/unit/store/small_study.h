@@ -158,7 +158,8 @@ class SmallStudy {
 
   std::int64_t start(const std::string& arm) {
     store_->arm_status(arm, "started");
-    return store_->put_configuration(arm, {{"arm", arm}}, {{"engine", "test"}});
+    return store_->put_configuration(
+        arm, answer_settings(plan_.effective, plan_.effective.arm(arm)), {{"engine", "test"}});
   }
 
   void answer(std::int64_t configuration, std::int64_t prompt, const Record& record,

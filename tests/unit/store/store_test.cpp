@@ -204,6 +204,74 @@ TEST_CASE("another server or other settings make another configuration", "[store
   CHECK(text(study.db(), "SELECT id FROM configuration WHERE arm_id = 1 AND current = 1") == "1");
 }
 
+TEST_CASE("a server takes the place of another with its first answer, and not before", "[store]") {
+  SmallStudy study;
+  fill(study);
+  const std::string counted = "SELECT sum(n_answered) FROM v_accuracy WHERE arm = 'a'";
+  const Json settings =
+      parse_json(text(study.db(), "SELECT settings FROM configuration WHERE id = 1"), "settings");
+  const std::int64_t other = study.store().put_configuration("a", settings, {{"engine", "other"}});
+  CHECK(text(study.db(), counted) == "5");
+  study.begin();
+  const auto boolq = small_records("boolq", QuestionType::noul, {"true", "false"}, {0, 1, 0});
+  Failure failure;
+  failure.error_class = "http_error";
+  study.store().put_failure(other, {1, 0}, 1, true, failure);
+  study.store().flush();
+  CHECK(text(study.db(), counted) == "5");
+  study.answer(other, 1, boolq[0], answer_of({0.9, 0.1}));
+  study.store().flush();
+  CHECK(text(study.db(), counted) == "1");
+  CHECK(text(study.db(), "SELECT count(*) FROM prediction") == "10");
+
+  // What the other one answered in this run is set aside: it is kept, and counts nowhere.
+  CHECK(study.store().set_aside(other, {{"engine", "other, then another"}}) == 1);
+  CHECK(text(study.db(), counted) == "0");
+  CHECK(text(study.db(), "SELECT count(*) FROM prediction") == "10");
+  CHECK(text(study.db(), "SELECT sum(predictions) FROM v_drift WHERE kind = 'configuration'") ==
+        "6");
+  CHECK_FALSE(study.store().has_prediction(other, 1, 0));
+  study.answer(other, 1, boolq[0], answer_of({0.9, 0.1}));
+  study.store().flush();
+  CHECK(text(study.db(), counted) == "1");
+}
+
+TEST_CASE("answers of settings that the plan no longer has stop counting when a run begins",
+          "[store]") {
+  SmallStudy study;
+  fill(study);
+  Json changed = study.plan().json;
+  changed["backends"][0]["context"] = 1024;
+  const std::string sha256 = study.plan().sha256;
+  study.plan() = opened(changed);
+  study.plan().sha256 = sha256;
+  study.begin();
+  const std::string counted = "SELECT sum(n_answered) FROM v_accuracy GROUP BY arm ORDER BY arm";
+  CHECK(text(study.db(), counted) == "0\n4\n0");
+  study.plan() = opened(two_subset_plan());
+  study.begin();
+  CHECK(text(study.db(), counted) == "0\n4\n0");  // until its server is back
+  study.store().make_current(study.start("a"));
+  CHECK(text(study.db(), counted) == "5\n4\n0");
+}
+
+TEST_CASE("what was no read can fail, too", "[store]") {
+  SmallStudy study;
+  study.begin();
+  Failure failure;
+  failure.error_class = "http_error";
+  failure.message = "HTTP 503";
+  failure.http_status = 503;
+  failure.body = "busy";
+  study.store().put_failure("a", "preflight", 2, false, failure);
+  study.store().flush();
+  CHECK(text(study.db(),
+             "SELECT arm, stage, subset, record_id, attempt, final, class, http_status, body_head "
+             "FROM v_failure") == "a|preflight|NULL|NULL|2|0|http_error|503|busy");
+  CHECK(text(study.db(), "SELECT kind, detail FROM v_event") ==
+        "retry|preflight: http_error: HTTP 503");
+}
+
 TEST_CASE("an answer is stored with all its labels, in the record's own order of options",
           "[store]") {
   SmallStudy study;

@@ -183,7 +183,11 @@ TEST_CASE("latency quantiles are those of the study", "[store]") {
 TEST_CASE("answers that no longer count are kept, set aside and shown as drift", "[store]") {
   SmallStudy study;
   fill(study);
-  study.store().put_configuration("a", {{"arm", "a"}}, {{"engine", "newer"}});
+  // Registered is not answered: until the newer server has given an answer, the old ones count.
+  const std::int64_t newer =
+      study.store().put_configuration("a", {{"arm", "a"}}, {{"engine", "newer"}});
+  CHECK(rows_of(study.db(), "SELECT n_answered FROM v_accuracy WHERE arm = 'a'") == "3\n2");
+  study.store().make_current(newer);
   CHECK(rows_of(study.db(), "SELECT n_answered FROM v_accuracy WHERE arm = 'a'") == "0\n0");
   CHECK(rows_of(study.db(), "SELECT kind, name, predictions FROM v_drift") == "configuration|a|5");
 
