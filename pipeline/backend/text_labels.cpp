@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "backend/acceptance.h"
@@ -155,6 +156,33 @@ double log_of_sum(const std::vector<double>& logprobs) {
   return result > 0 && result <= std::log(kMostSum) ? 0 : result;
 }
 
+/// The most that a label can be: its listed spellings, and those that are not in the list at the
+/// lowest entry. Equal values give equal sums, since they are added in one order.
+double highest_sum(std::vector<double> listed, std::size_t n_absent, double lowest) {
+  listed.insert(listed.end(), n_absent, lowest);
+  std::sort(listed.begin(), listed.end(), std::greater<>());
+  return log_of_sum(listed);
+}
+
+/// Bound and ties where labels have several spellings, of which any may be absent.
+void bound_spellings(const std::vector<std::vector<double>>& by_label, double lowest,
+                     const LabelSpellings& spellings, Distribution& result) {
+  const auto predicted = static_cast<std::size_t>(result.predicted);
+  const double chosen = highest_sum(by_label[predicted], 0, lowest);
+  result.tied_at_bound = false;
+  std::size_t most_absent = 1;
+  for (std::size_t i = 0; i < by_label.size(); ++i) {
+    const std::size_t n_listed = std::min(by_label[i].size(), spellings.count(i));
+    const std::size_t n_absent = spellings.count(i) - n_listed;
+    if (by_label[i].empty()) most_absent = std::max(most_absent, n_absent);
+    if (i == predicted || n_absent == 0) continue;
+    if (highest_sum(by_label[i], n_absent, lowest) >= chosen) result.tied_at_bound = true;
+  }
+  if (most_absent > 1) {
+    result.bound = std::min(0.0, lowest + std::log(static_cast<double>(most_absent)));
+  }
+}
+
 /// Token ids stand for texts: label i is token i, and whatever is no label comes after them.
 Distribution text_distribution(const std::vector<TextEntry>& top, const LabelSpellings& spellings) {
   std::vector<TokenLogprob> listed, merged;
@@ -186,7 +214,11 @@ Distribution text_distribution(const std::vector<TextEntry>& top, const LabelSpe
         listed[i].id = static_cast<TokenId>(*label);
       }
     }
-    return read_top_k(listed, label_ids);
+    Distribution result = read_top_k(listed, label_ids);
+    if (spellings.any_several() && result.labels_returned > 0) {
+      bound_spellings(by_label, lowest, spellings, result);
+    }
+    return result;
   }
   // Absent labels are below the lowest entry that came, even when that one went into a sum.
   merged.push_back({static_cast<TokenId>(spellings.size() + listed.size()), lowest});
@@ -194,6 +226,7 @@ Distribution text_distribution(const std::vector<TextEntry>& top, const LabelSpe
   const Distribution as_listed = read_top_k(listed, listed_labels);
   result.entropy = as_listed.entropy;
   result.argmax_is_label = as_listed.argmax_is_label;
+  bound_spellings(by_label, lowest, spellings, result);
   return result;
 }
 
@@ -201,11 +234,12 @@ Distribution text_distribution(const std::vector<TextEntry>& top, const LabelSpe
 
 LabelSpellings::LabelSpellings(const std::vector<std::string>& labels,
                                const std::vector<std::string>& templates, std::string_view where)
-    : size_(labels.size()) {
+    : counts_(labels.size()) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     for (const std::string& spelling : templates) {
       const std::string text = fill_placeholders(spelling, {{"label", labels[i]}}, where);
-      const auto known = labels_.emplace(text, i).first;
+      const auto [known, is_new] = labels_.emplace(text, i);
+      if (is_new) ++counts_[i];
       if (known->second == i) continue;
       throw Error(
           ErrorKind::usage,
@@ -214,6 +248,10 @@ LabelSpellings::LabelSpellings(const std::vector<std::string>& labels,
           "list spellings that keep the labels apart");
     }
   }
+}
+
+bool LabelSpellings::any_several() const {
+  return std::any_of(counts_.begin(), counts_.end(), [](std::size_t count) { return count > 1; });
 }
 
 std::optional<std::size_t> LabelSpellings::label_of(std::string_view token) const {

@@ -28,11 +28,15 @@ class LabelSpellings {
   /// The position of the label that this token means, or nothing.
   std::optional<std::size_t> label_of(std::string_view token) const;
   /// How many labels there are.
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return counts_.size(); }
+  /// How many different texts mean this label: templates that give one text count once.
+  std::size_t count(std::size_t label) const { return counts_[label]; }
+  /// Some label has more than one spelling.
+  bool any_several() const;
 
  private:
   std::map<std::string, std::size_t, std::less<>> labels_;
-  std::size_t size_;
+  std::vector<std::size_t> counts_;  // of spellings, per label
 };
 
 /// The distribution over the labels from what a reply says about its one token: an object with
@@ -40,8 +44,15 @@ class LabelSpellings {
 /// first.
 ///
 /// Several spellings of one label count together (log of the sum of their probabilities); floor,
-/// bound, entropy and the best token are those of the list as it came. The sampled token is left
-/// out when it is there only because it was sampled.
+/// entropy and the best token are those of the list as it came. The sampled token is left out when
+/// it is there only because it was sampled.
+///
+/// Each spelling that is not in the list may be as probable as the lowest entry, e^lowest. So
+/// `bound` is lowest + ln(m), at most 0, with m the most spellings that any absent label has: no
+/// absent label is more probable. With one spelling per label, or no label absent, it is the lowest
+/// entry. And the sum of a label that is there is a lower estimate while spellings of it are not:
+/// `tied_at_bound` is told whenever another label could reach the predicted one's sum with its
+/// absent spellings, all of them, at e^lowest. `bound` does not speak of such labels.
 ///
 /// Failures: no_logprobs (no list, or an empty one), not_finite, logprob_sentinel, duplicate_key
 /// (one whole text twice), unexpected_reply (another number of entries than `k`, entries of another

@@ -37,8 +37,10 @@ struct Distribution {
   std::optional<bool> argmax_is_label;   ///< the first maximal entry of the reply is a label
   int labels_returned = 0;               ///< how many labels the reply really held
   std::optional<double> floor;           ///< top-k reads: what an absent label was given
-  std::optional<double> bound;  ///< top-k reads: lowest returned value, upper bound of absent ones
-  bool tied_at_bound = false;   ///< an absent label could tie with the predicted one
+  /// Top-k reads: no absent label can have a higher log-probability. It is the lowest returned
+  /// value, more where an absent label has several spellings (backend/text_labels.h).
+  std::optional<double> bound;
+  bool tied_at_bound = false;  ///< what is absent could make another label as likely as predicted
 };
 
 /// A top-k read. `top` in response order, without a sampled token that is no part of the k best. No

@@ -72,4 +72,8 @@ Section completeness_section(const ReportModel& model);
 Section caveats_section(const ReportModel& model);
 Section provenance_section(const ReportModel& model);
 
+/// What absent labels could change, per arm whose reads can lack some; empty without such answers.
+/// A part of the section on coverage.
+std::vector<Block> absent_label_blocks(const ReportModel& model);
+
 }  // namespace preval

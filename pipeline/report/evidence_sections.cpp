@@ -289,6 +289,7 @@ Section coverage_section(const ReportModel& model) {
          {least_label_mass(model, i)}});
   }
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
+  for (Block& block : absent_label_blocks(model)) section.blocks.push_back(std::move(block));
   if (!model.native.empty()) {
     section.blocks.push_back(Heading{"Native answers"});
     section.blocks.push_back(native_table(model));
@@ -297,13 +298,14 @@ Section coverage_section(const ReportModel& model) {
         "A score that comes as an expected level has no probabilities and so no part in the "
         "calibration."});
   }
-  section.blocks.push_back(
-      Paragraph{"A read that lacks labels puts a floor in their place: its choice stands, its "
-                "probabilities are bounds. Label "
-                "mass is the probability that the model gave to all labels together before they "
-                "were rescaled to 1; where it "
-                "is small, the rescaled answer looks surer than the model was. Of tied labels the "
-                "first one counts."});
+  section.blocks.push_back(Paragraph{
+      "A read that lacks labels is scored with a floor in their place, which is a "
+      "convention and no bound. Its choice stands, except where an absent label could tie "
+      "with it. Label "
+      "mass is the probability that the model gave to all labels together before they "
+      "were rescaled to 1; where it "
+      "is small, the rescaled answer looks surer than the model was. Of tied labels the "
+      "first one counts."});
   return section;
 }
 

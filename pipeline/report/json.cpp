@@ -62,6 +62,26 @@ void add_calibration(Json& json, const std::optional<ReportCalibration>& calibra
   json["bins"] = bins_json(row.bins);
 }
 
+Json extremes_json(const ReportExtremes& figure) {
+  return {{"as_scored", number(figure.as_scored)},
+          {"at_bound", figure.at_bound},
+          {"at_nothing", figure.at_nothing},
+          {"low", figure.low},
+          {"high", figure.high}};
+}
+
+Json bounds_json(const std::optional<ReportBounds>& bounds) {
+  if (!bounds) return Json();
+  return {{"n", bounds->n},
+          {"n_incomplete", bounds->n_incomplete},
+          {"n_tied_at_bound", bounds->n_tied_at_bound},
+          {"nll_clip", bounds->nll_clip},
+          {"confidence", extremes_json(bounds->confidence)},
+          {"ece", extremes_json(bounds->ece)},
+          {"brier", extremes_json(bounds->brier)},
+          {"nll", extremes_json(bounds->nll)}};
+}
+
 Json subset_json(const ReportGroup& group, const ReportSubset& subset, const ReportCell& cell) {
   static const ReportAccuracy kNone;
   const ReportAccuracy& row = cell.accuracy ? *cell.accuracy : kNone;
@@ -85,6 +105,7 @@ Json subset_json(const ReportGroup& group, const ReportSubset& subset, const Rep
   json["n_one_label"] = row.n_one_label;
   json["n_tied"] = row.n_tied;
   json["n_failed"] = cell.n_failed;
+  json["absent_labels"] = bounds_json(cell.bounds);
   return json;
 }
 

@@ -22,6 +22,7 @@ class ModelReader {
     read_accuracy();
     read_states();
     read_calibration();
+    read_bounds();
     read_medians();
     read_agreement();
     read_published();
@@ -239,6 +240,28 @@ class ModelReader {
       if (place == nullptr || !place->calibration) continue;
       place->calibration->bins.push_back({bins.real(3), bins.real(4), bins.integer(5),
                                           bins.real_or_null(6), bins.real_or_null(7)});
+    }
+  }
+
+  void read_bounds() {
+    Stmt query(
+        db_,
+        "SELECT a.id, b.dataset, b.subset, b.n, b.n_incomplete, b.n_tied_at_bound, b.nll_clip, "
+        "b.confidence, b.confidence_at_bound, b.confidence_at_nothing, b.confidence_low, "
+        "b.confidence_high, b.ece, b.ece_at_bound, b.ece_at_nothing, b.ece_low, b.ece_high, "
+        "b.brier, b.brier_at_bound, b.brier_at_nothing, b.brier_low, b.brier_high, b.nll, "
+        "b.nll_at_bound, b.nll_at_nothing, b.nll_low, b.nll_high FROM v_bounds b JOIN arm a ON "
+        "a.name = b.arm");
+    while (query.step()) {
+      ReportCell* place = cell(query.text(1), query.integer(0), query.text(2));
+      if (place == nullptr) continue;
+      const auto extremes = [&](int first) {
+        return ReportExtremes{query.real_or_null(first), query.real(first + 1),
+                              query.real(first + 2), query.real(first + 3), query.real(first + 4)};
+      };
+      place->bounds =
+          ReportBounds{query.integer(3), query.integer(4), query.integer(5), query.real(6),
+                       extremes(7),      extremes(12),     extremes(17),     extremes(22)};
     }
   }
 

@@ -62,6 +62,19 @@ struct ReportCalibration {
   std::vector<ReportBin> bins;
 };
 
+/// One figure with every absent label at its bound, and at nothing.
+struct ReportExtremes {
+  std::optional<double> as_scored;  ///< absent labels at the floor
+  double at_bound = 0, at_nothing = 0, low = 0, high = 0;
+};
+
+/// What absent labels could change in the calibration of one cell (view v_bounds).
+struct ReportBounds {
+  std::int64_t n = 0, n_incomplete = 0, n_tied_at_bound = 0;
+  double nll_clip = 0;
+  ReportExtremes confidence, ece, brier, nll;
+};
+
 /// A row of accuracy: of a subset, a pooled group, or the mean over subsets (macro).
 struct ReportAccuracy {
   std::string scope, scope_kind;
@@ -87,6 +100,7 @@ struct ReportCell {
   std::int64_t n_failed = 0;  ///< given up
   std::optional<ReportAccuracy> accuracy;
   std::optional<ReportCalibration> calibration;
+  std::optional<ReportBounds> bounds;  ///< of reads that can lack labels
 
   /// Registered records that were neither answered nor given up; 0 where nothing was run.
   std::int64_t n_not_asked() const {

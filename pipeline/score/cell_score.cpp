@@ -101,4 +101,21 @@ CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile,
   return score;
 }
 
+std::optional<BoundsScore> score_bounds(const Cell& cell, const CalibrationScore& calibration) {
+  if (!cell.absent || cell.reads.empty()) return std::nullopt;
+  const auto scores = [&](const OtherReads& other) {
+    return *trust_scores(cell.reads, other, calibration.binning, calibration.clip);
+  };
+  BoundsScore score;
+  score.n = calibration.n;
+  score.n_incomplete = cell.absent->n_incomplete();
+  score.n_tied_at_bound = cell.absent->n_tied_at_bound;
+  score.binning = calibration.binning;
+  score.clip = calibration.clip;
+  score.confidence = scores({}).confidence;
+  score.at_bound = scores(cell.absent->at_bound);
+  score.at_nothing = scores(cell.absent->at_nothing);
+  return score;
+}
+
 }  // namespace preval

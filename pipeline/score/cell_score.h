@@ -67,4 +67,18 @@ struct CalibrationScore {
 CalibrationScore score_calibration(const Cell& cell, ScoringProfile profile,
                                    const CalibrationSpec& spec);
 
+/// A row of score_bounds: the cell with every absent label at its bound, and at nothing. There the
+/// NLL of a right label that is absent is -ln clip, by the clip of the calibration.
+struct BoundsScore {
+  std::size_t n = 0, n_incomplete = 0, n_tied_at_bound = 0;
+  Binning binning = kSuiteBinning;
+  double clip = kSuiteClip;
+  double confidence = 0;  ///< as scored, absent labels at the floor
+  TrustScores at_bound, at_nothing;
+};
+
+/// With the bins and the clip of the cell's calibration. Nothing for reads that cannot lack labels,
+/// without stored bounds, and without answers.
+std::optional<BoundsScore> score_bounds(const Cell& cell, const CalibrationScore& calibration);
+
 }  // namespace preval

@@ -56,7 +56,7 @@ class CellReader {
     Stmt query(
         db_,
         "SELECT p.id, r.id, r.record_id, r.set_id, r.target, p.predicted, p.tied, p.label_mass, "
-        "p.labels_returned, p.value IS NULL FROM record r "
+        "p.labels_returned, p.value IS NULL, p.bound, p.tied_at_bound FROM record r "
         "CROSS JOIN prompt q ON q.record_id = r.id AND q.variant = 'none' AND q.current = 1 "
         "CROSS JOIN prediction p ON p.configuration_id = ?1 AND p.prompt_id = q.id AND p.repeat = "
         "0 "
@@ -71,6 +71,7 @@ class CellReader {
                               subset_.n_registered),
                   "no run writes this; restore a copy of the store");
     }
+    if (any_bound_ && !unbounded_) cell_.absent = std::move(absent_);
     return std::move(cell_);
   }
 
@@ -86,6 +87,10 @@ class CellReader {
     if (row.integer(9) == 1) {
       read_probabilities(row.integer(0), record, labels);
       check_answer(record, predicted, row.integer(6) == 1, row.real_or_null(7));
+      if (arm_.may_lack_labels) {
+        add_extremes(record, static_cast<std::size_t>(target), row.real_or_null(10));
+        if (row.integer(11) == 1) ++absent_.n_tied_at_bound;
+      }
       cell_.reads.add(probabilities_, static_cast<std::size_t>(target));
     }
     cell_.records.push_back(row.integer(1));
@@ -99,6 +104,33 @@ class CellReader {
     } else {
       cell_.returned_known = false;
     }
+  }
+
+  /// The answer at hand at both ends of what its absent labels can be, if it lacks any.
+  void add_extremes(const std::string& record, std::size_t target, std::optional<double> bound) {
+    if (bound && !std::isfinite(*bound)) torn(record, "a bound that is none");
+    any_bound_ = any_bound_ || bound;
+    if (!any_absent_) return;
+    if (!bound || logprobs_.empty()) {
+      unbounded_ = true;
+      return;
+    }
+    Distribution read;
+    read.bound = bound;
+    for (std::size_t i = 0; i < logprobs_.size(); ++i) {
+      read.labels.push_back({logprobs_[i], 0, sources_[i]});
+      if (sources_[i] != LabelSource::floor) ++read.labels_returned;
+    }
+    const ProbabilityBounds bounds = probability_bounds(read);
+    const auto add_to = [&](OtherReads& extreme, const std::vector<double>& presented) {
+      for (std::size_t i = 0; i < presented.size(); ++i)
+        by_option_[static_cast<std::size_t>(options_[i])] = presented[i];
+      extreme.which.push_back(cell_.reads.size());
+      extreme.reads.add(by_option_, target);
+    };
+    by_option_.assign(probabilities_.size(), 0);
+    add_to(absent_.at_bound, bounds.at_bound);
+    add_to(absent_.at_nothing, bounds.at_nothing);
   }
 
   std::size_t size_of_set(std::int64_t set) {
@@ -135,6 +167,8 @@ class CellReader {
     probabilities_.assign(labels, -1.0);
     logprobs_.clear();
     options_.clear();
+    sources_.clear();
+    any_absent_ = false;
     bool all_known = true;
     labels_.bind(1, prediction);
     while (labels_.step()) {
@@ -149,6 +183,8 @@ class CellReader {
       all_known = all_known && logprob;
       logprobs_.push_back(logprob.value_or(0));
       options_.push_back(static_cast<int>(option));
+      sources_.push_back(static_cast<LabelSource>(labels_.integer(3)));
+      any_absent_ = any_absent_ || sources_.back() == LabelSource::floor;
     }
     labels_.reset();
     if (!all_known) logprobs_.clear();
@@ -169,13 +205,18 @@ class CellReader {
   const ScoredSubset& subset_;
   int kind_;
   Stmt labels_{db_,
-               "SELECT option, probability, logprob FROM label WHERE prediction_id = "
+               "SELECT option, probability, logprob, source FROM label WHERE prediction_id = "
                "? ORDER BY position"};
   Stmt count_options_{db_, "SELECT count(*) FROM option WHERE set_id = ?"};
   std::map<std::int64_t, std::size_t> set_sizes_;
   std::vector<double> probabilities_;
   std::vector<double> logprobs_;  // in the order presented; empty when one is unknown
   std::vector<int> options_;      // of the same labels
+  std::vector<LabelSource> sources_;
+  bool any_absent_ = false;  // of these labels
+  std::vector<double> by_option_;
+  bool any_bound_ = false, unbounded_ = false;  // of the cell's answers
+  AbsentLabels absent_;
   Cell cell_;
 };
 
@@ -184,13 +225,14 @@ class CellReader {
 std::vector<ScoredArm> read_arms(Db& db) {
   std::vector<ScoredArm> arms;
   Stmt query(db,
-             "SELECT a.id, a.name, a.checkpoint, a.status = 'started', c.id FROM arm a LEFT JOIN "
-             "configuration c ON c.arm_id = a.id AND c.current = 1 WHERE a.in_plan = 1 ORDER BY "
+             "SELECT a.id, a.name, a.checkpoint, a.status = 'started', c.id, a.read IN ('top-k', "
+             "'text-top-k') FROM arm a LEFT JOIN configuration c ON c.arm_id = a.id AND c.current "
+             "= 1 WHERE a.in_plan = 1 ORDER BY "
              "a.position, "
              "a.id");
   while (query.step()) {
     arms.push_back({query.integer(0), query.text(1), query.text(2), query.integer(3) == 1,
-                    query.integer_or_null(4)});
+                    query.integer_or_null(4), query.integer(5) == 1});
   }
   return arms;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "stats/absent_labels.h"
 #include "stats/scored_reads.h"
 #include "store/db.h"
 
@@ -20,6 +21,7 @@ struct ScoredArm {
   std::string name, checkpoint;
   bool started = false;
   std::optional<std::int64_t> configuration;  ///< the current one; none: nothing was ever asked
+  bool may_lack_labels = false;               ///< its reads are lists of the k best
 };
 
 struct ScoredSubset {
@@ -42,6 +44,14 @@ struct PublishedSubset {
   std::optional<double> ece;
 };
 
+/// The answers of a cell that lack labels, at both ends of what these can be.
+struct AbsentLabels {
+  std::size_t n_tied_at_bound = 0;  ///< of all answers of the cell
+  OtherReads at_bound, at_nothing;  ///< of the same answers
+
+  std::size_t n_incomplete() const { return at_bound.which.size(); }
+};
+
 /// The answers of one arm to one subset: base variant, repeat 0, in the order that scoring asks
 /// for.
 struct Cell {
@@ -54,6 +64,9 @@ struct Cell {
   std::size_t n_all_returned = 0;
   bool returned_known = true;  ///< false: an answer does not say how many labels it had
   std::vector<double> label_mass;
+  /// Of arms whose reads can lack labels, where the bounds are stored; an answer that lacks labels
+  /// and has no bound leaves nothing to say about the cell.
+  std::optional<AbsentLabels> absent;
 
   std::size_t n_answered() const { return records.size(); }
 };

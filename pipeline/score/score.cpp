@@ -120,6 +120,8 @@ class GroupScorer {
       our_ece = calibration.ece;
       tables_.put(arm.id, dataset_, accuracy);
       tables_.put(arm.id, dataset_, subset.name, calibration);
+      if (const auto bounds = score_bounds(cell, calibration))
+        tables_.put(arm.id, dataset_, subset.name, *bounds);
       sums_[i].values.add(accuracy, calibration);
     }
     for (std::size_t s = 0; s < kScopes.size(); ++s) {

@@ -22,6 +22,10 @@ std::optional<double> high_of(const std::optional<Part>& interval) {
   return interval ? std::optional(interval->high) : std::nullopt;
 }
 
+std::string_view name_of(Edges edges) {
+  return edges == Edges::left_closed ? "left-closed" : "right-closed";
+}
+
 }  // namespace
 
 ScoreTables::ScoreTables(Db& db)
@@ -42,6 +46,11 @@ ScoreTables::ScoreTables(Db& db)
            "INSERT INTO score_bin (arm_id, dataset, scope, bins, bin, low, high, n, confidence, "
            "accuracy) "
            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      bounds_(db,
+              "INSERT INTO score_bounds (arm_id, dataset, scope, n, n_incomplete, n_tied_at_bound, "
+              "bins, edges, nll_clip, confidence, confidence_at_bound, confidence_at_nothing, "
+              "ece_at_bound, ece_at_nothing, brier_at_bound, brier_at_nothing, nll_at_bound, "
+              "nll_at_nothing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       median_(db,
               "INSERT INTO score_median (arm_id, dataset, n_subsets, of_subsets, ece, "
               "ece_after_50, brier, "
@@ -60,6 +69,7 @@ ScoreTables::ScoreTables(Db& db)
 void ScoreTables::clear() {
   db_.exec(
       "DELETE FROM score_accuracy; DELETE FROM score_calibration; DELETE FROM score_bin; "
+      "DELETE FROM score_bounds; "
       "DELETE FROM score_median; DELETE FROM score_agreement; DELETE FROM score_published; "
       "DELETE FROM scored");
 }
@@ -85,7 +95,7 @@ void ScoreTables::put(std::int64_t arm, const std::string& dataset, const std::s
   const std::int64_t bins = as_integer(score.binning.count);
   Stmt& row = calibration_;
   row.bind(1, arm).bind(2, dataset).bind(3, subset).bind(4, as_integer(score.n)).bind(5, bins);
-  row.bind(6, score.binning.edges == Edges::left_closed ? "left-closed" : "right-closed");
+  row.bind(6, name_of(score.binning.edges));
   row.bind(7, score.ece).bind(8, score.brier).bind(9, score.nll).bind(10, score.clip);
   row.bind(12, as_integer(score.labels));
   if (score.after) {
@@ -104,6 +114,19 @@ void ScoreTables::put(std::int64_t arm, const std::string& dataset, const std::s
     if (bin.n > 0) bin_.bind(9, bin.mean_confidence).bind(10, bin.accuracy);
     bin_.run();
   }
+}
+
+void ScoreTables::put(std::int64_t arm, const std::string& dataset, const std::string& subset,
+                      const BoundsScore& score) {
+  Stmt& row = bounds_;
+  row.bind(1, arm).bind(2, dataset).bind(3, subset).bind(4, as_integer(score.n));
+  row.bind(5, as_integer(score.n_incomplete)).bind(6, as_integer(score.n_tied_at_bound));
+  row.bind(7, as_integer(score.binning.count)).bind(8, name_of(score.binning.edges));
+  row.bind(9, score.clip).bind(10, score.confidence);
+  row.bind(11, score.at_bound.confidence).bind(12, score.at_nothing.confidence);
+  row.bind(13, score.at_bound.ece).bind(14, score.at_nothing.ece);
+  row.bind(15, score.at_bound.brier).bind(16, score.at_nothing.brier);
+  row.bind(17, score.at_bound.nll).bind(18, score.at_nothing.nll).run();
 }
 
 void ScoreTables::put(std::int64_t arm, const std::string& dataset, const MedianScore& score) {

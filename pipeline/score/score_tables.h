@@ -18,6 +18,8 @@ class ScoreTables {
   void put(std::int64_t arm, const std::string& dataset, const AccuracyScore& score);
   void put(std::int64_t arm, const std::string& dataset, const std::string& subset,
            const CalibrationScore& score);
+  void put(std::int64_t arm, const std::string& dataset, const std::string& subset,
+           const BoundsScore& score);
   void put(std::int64_t arm, const std::string& dataset, const MedianScore& score);
   void put(const ScoredArm& a, const ScoredArm& b, const std::string& dataset,
            const std::string& scope_kind, const std::string& scope, const Agreement& agreement);
@@ -26,7 +28,7 @@ class ScoreTables {
 
  private:
   Db& db_;
-  Stmt accuracy_, calibration_, bin_, median_, agreement_, published_;
+  Stmt accuracy_, calibration_, bin_, bounds_, median_, agreement_, published_;
 };
 
 }  // namespace preval

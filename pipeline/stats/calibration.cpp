@@ -79,19 +79,24 @@ std::optional<double> ece(std::span<const Confidence> answers, Binning binning) 
   return total;
 }
 
+double brier_of(std::span<const double> p, std::size_t gold) {
+  PythonSum sum;
+  for (std::size_t k = 0; k < p.size(); ++k) sum.add(square(p[k] - (k == gold ? 1 : 0)));
+  return sum.value();
+}
+
 std::optional<double> brier(const ScoredReads& reads) {
-  return mean_over(reads.size(), [&](std::size_t i) {
-    const std::span<const double> p = reads.p(i);
-    PythonSum sum;
-    for (std::size_t k = 0; k < p.size(); ++k) sum.add(square(p[k] - (k == reads.gold(i) ? 1 : 0)));
-    return sum.value();
-  });
+  return mean_over(reads.size(),
+                   [&](std::size_t i) { return brier_of(reads.p(i), reads.gold(i)); });
+}
+
+double nll_of(std::span<const double> p, std::size_t gold, double clip) {
+  return -std::log(std::max(p[gold], clip));
 }
 
 std::optional<double> nll(const ScoredReads& reads, double clip) {
-  return mean_over(reads.size(), [&](std::size_t i) {
-    return -std::log(std::max(reads.p(i)[reads.gold(i)], clip));
-  });
+  return mean_over(reads.size(),
+                   [&](std::size_t i) { return nll_of(reads.p(i), reads.gold(i), clip); });
 }
 
 }  // namespace preval

@@ -55,9 +55,15 @@ std::vector<ReliabilityBin> reliability(std::span<const Confidence> answers, Bin
 /// as well. Nothing for no answers.
 std::optional<double> ece(std::span<const Confidence> answers, Binning binning);
 
+/// One read's part of the Brier score: Σ_k (p_k - [k = gold])².
+double brier_of(std::span<const double> p, std::size_t gold);
+
 /// Brier score for several classes: the mean of Σ_k (p_k - [k = gold])², 0 to 2. sklearn's binary
 /// brier_score_loss is half of it for two labels. Nothing for no reads.
 std::optional<double> brier(const ScoredReads& reads);
+
+/// One read's part of the negative log likelihood: -ln max(p_gold, clip), in nats.
+double nll_of(std::span<const double> p, std::size_t gold, double clip);
 
 /// Mean of -ln max(p_gold, clip), in nats. Nothing for no reads.
 std::optional<double> nll(const ScoredReads& reads, double clip);

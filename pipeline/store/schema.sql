@@ -125,7 +125,7 @@ CREATE TABLE prediction (      -- one answer; its key is all that can change it
   argmax_is_label  INTEGER CHECK (argmax_is_label IN (0, 1)),
   labels_returned  INTEGER,            -- NULL: unknown (imported rows)
   floor            REAL,               -- top-k: log-probability given to absent labels
-  bound            REAL,               -- top-k: upper bound of absent labels
+  bound            REAL,               -- top-k: upper bound of the log-probability of absent labels
   prompt_tokens    INTEGER,
   requests         INTEGER NOT NULL,
   latency_ms       REAL,
@@ -286,6 +286,28 @@ CREATE TABLE score_bin (               -- reliability: one bin of one calibratio
   confidence REAL,                     -- mean
   accuracy   REAL,
   PRIMARY KEY (arm_id, dataset, scope, bins, bin)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE score_bounds (            -- top-k reads: one calibration row at both ends of what absent labels can be
+  arm_id          INTEGER NOT NULL REFERENCES arm,
+  dataset         TEXT NOT NULL,
+  scope           TEXT NOT NULL,
+  n               INTEGER NOT NULL,    -- answered reads
+  n_incomplete    INTEGER NOT NULL,    -- of which lack at least one label
+  n_tied_at_bound INTEGER NOT NULL,    -- of which what is absent could make another label as likely as the chosen one
+  bins            INTEGER NOT NULL,
+  edges           TEXT NOT NULL,
+  nll_clip        REAL NOT NULL,       -- NLL at nothing: of this, where the right label is absent
+  confidence      REAL NOT NULL,       -- mean probability of the chosen label as scored, absent labels at the floor
+  confidence_at_bound   REAL NOT NULL, -- every absent label at its bound
+  confidence_at_nothing REAL NOT NULL, -- every absent label at minus infinity
+  ece_at_bound     REAL NOT NULL,
+  ece_at_nothing   REAL NOT NULL,
+  brier_at_bound   REAL NOT NULL,
+  brier_at_nothing REAL NOT NULL,
+  nll_at_bound     REAL NOT NULL,
+  nll_at_nothing   REAL NOT NULL,
+  PRIMARY KEY (arm_id, dataset, scope, bins, edges)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE score_median (            -- upper medians over the subsets of a suite, as the study gives them

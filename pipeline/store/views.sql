@@ -162,6 +162,28 @@ JOIN arm a ON a.id = x.arm_id
 JOIN subset s ON s.dataset = x.dataset AND s.name = x.scope
 ORDER BY a.position, s.position, x.bins, x.bin;
 
+CREATE VIEW v_bounds AS
+SELECT a.name AS arm, x.scope AS subset, x.n, x.n_incomplete, x.n_tied_at_bound, x.confidence,
+       x.confidence_at_bound, x.confidence_at_nothing,
+       min(x.confidence_at_bound, x.confidence_at_nothing) AS confidence_low,
+       max(x.confidence_at_bound, x.confidence_at_nothing) AS confidence_high,
+       c.ece, x.ece_at_bound, x.ece_at_nothing,
+       min(x.ece_at_bound, x.ece_at_nothing) AS ece_low,
+       max(x.ece_at_bound, x.ece_at_nothing) AS ece_high,
+       c.brier, x.brier_at_bound, x.brier_at_nothing,
+       min(x.brier_at_bound, x.brier_at_nothing) AS brier_low,
+       max(x.brier_at_bound, x.brier_at_nothing) AS brier_high,
+       c.nll, x.nll_at_bound, x.nll_at_nothing,
+       min(x.nll_at_bound, x.nll_at_nothing) AS nll_low,
+       max(x.nll_at_bound, x.nll_at_nothing) AS nll_high,
+       x.bins, x.edges, x.nll_clip, x.dataset
+FROM score_bounds x
+JOIN arm a ON a.id = x.arm_id
+JOIN subset s ON s.dataset = x.dataset AND s.name = x.scope
+LEFT JOIN score_calibration c ON c.arm_id = x.arm_id AND c.dataset = x.dataset AND c.scope = x.scope
+                             AND c.bins = x.bins AND c.edges = x.edges
+ORDER BY a.position, s.position;
+
 CREATE VIEW v_published_vs_ours AS
 SELECT a.name AS arm, x.scope AS subset, x.published_accuracy, x.accuracy, x.difference, x.low, x.high,
        x.published_ece, x.ece, x.comparable, x.why_not, x.published_n, x.n, x.n_subsets, x.of_subsets,
@@ -412,6 +434,36 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_calibration_bins', 'confidence', 'probability', 'their mean confidence; NULL: empty bin'),
   ('v_calibration_bins', 'accuracy', 'share', 'share of them that are right; NULL: empty bin'),
   ('v_calibration_bins', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_bounds', '*', '', 'top-k reads: calibration with every absent label at its bound, and at nothing; labels that came stay as they came (as of the last scoring)'),
+  ('v_bounds', 'arm', 'name', 'arm: a checkpoint on a backend'),
+  ('v_bounds', 'subset', 'name', 'subset of the plan'),
+  ('v_bounds', 'n', 'records', 'answered records'),
+  ('v_bounds', 'n_incomplete', 'records', 'answers that lack at least one label'),
+  ('v_bounds', 'n_tied_at_bound', 'records', 'answers where what is absent could make another label as likely as the chosen one, or likelier'),
+  ('v_bounds', 'confidence', 'probability', 'mean probability of the chosen label as scored: absent labels at the floor'),
+  ('v_bounds', 'confidence_at_bound', 'probability', 'the same with every absent label at its bound'),
+  ('v_bounds', 'confidence_at_nothing', 'probability', 'the same with every absent label at probability 0'),
+  ('v_bounds', 'confidence_low', 'probability', 'the lesser of the two; whatever the absent labels were, it is not less'),
+  ('v_bounds', 'confidence_high', 'probability', 'the greater of the two; whatever the absent labels were, it is not more'),
+  ('v_bounds', 'ece', 'probability', 'expected calibration error as scored: absent labels at the floor'),
+  ('v_bounds', 'ece_at_bound', 'probability', 'the same with every absent label at its bound; the choice stays'),
+  ('v_bounds', 'ece_at_nothing', 'probability', 'the same with every absent label at probability 0'),
+  ('v_bounds', 'ece_low', 'probability', 'the lesser of the two'),
+  ('v_bounds', 'ece_high', 'probability', 'the greater of the two'),
+  ('v_bounds', 'brier', 'squared probability', 'Brier score as scored: absent labels at the floor'),
+  ('v_bounds', 'brier_at_bound', 'squared probability', 'the same with every absent label at its bound; the choice stays'),
+  ('v_bounds', 'brier_at_nothing', 'squared probability', 'the same with every absent label at probability 0'),
+  ('v_bounds', 'brier_low', 'squared probability', 'the lesser of the two'),
+  ('v_bounds', 'brier_high', 'squared probability', 'the greater of the two'),
+  ('v_bounds', 'nll', 'nats', 'mean negative log-probability of the target as scored: absent labels at the floor'),
+  ('v_bounds', 'nll_at_bound', 'nats', 'the same with every absent label at its bound; the choice stays'),
+  ('v_bounds', 'nll_at_nothing', 'nats', 'the same with every absent label at probability 0; -ln nll_clip for a target that is absent'),
+  ('v_bounds', 'nll_low', 'nats', 'the lesser of the two'),
+  ('v_bounds', 'nll_high', 'nats', 'the greater of the two'),
+  ('v_bounds', 'bins', 'number', 'bins of the ECE'),
+  ('v_bounds', 'edges', 'name', 'left-closed: a value on an edge belongs to the bin above; right-closed: below'),
+  ('v_bounds', 'nll_clip', 'probability', 'least probability that nll takes a logarithm of'),
+  ('v_bounds', 'dataset', 'name', 'group of the plan that the subset belongs to'),
   ('v_published_vs_ours', '*', '', 'published figures beside ours, unpaired; figures only where the records are byte-identical'),
   ('v_published_vs_ours', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_published_vs_ours', 'subset', 'name', 'subset, or all, noul, choice, score where scope_kind is pooled'),
@@ -474,9 +526,9 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_prediction', 'confidence', 'probability', 'largest label probability'),
   ('v_prediction', 'entropy', 'nats', 'over the returned log-probabilities; not comparable across read modes'),
   ('v_prediction', 'argmax_is_label', '0 or 1', 'the most probable token of all is a label'),
-  ('v_prediction', 'tied_at_bound', '0 or 1', 'a label outside the k best could tie with the predicted one'),
+  ('v_prediction', 'tied_at_bound', '0 or 1', 'what is absent (labels, or spellings of labels) could make another label as likely as the predicted one'),
   ('v_prediction', 'floor', 'nats', 'log-probability given to labels outside the k best'),
-  ('v_prediction', 'bound', 'nats', 'least returned log-probability: upper bound of labels outside the k best'),
+  ('v_prediction', 'bound', 'nats', 'upper bound of the log-probability of absent labels: the least returned one, more where absent labels have several spellings'),
   ('v_prediction', 'prompt_tokens', 'tokens', 'length of the prompt'),
   ('v_prediction', 'requests', 'number', 'HTTP exchanges that the answer took'),
   ('v_prediction', 'exploratory', '0 or 1', '1: from an exploratory run'),

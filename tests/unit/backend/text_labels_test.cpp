@@ -108,9 +108,88 @@ TEST_CASE("adding up does not make a best token out of two others") {
                                    yes_no({"{label}", " {label}"}));
   CHECK(merged.labels[0].logprob > -1.0);
   CHECK(merged.argmax_is_label == false);
-  CHECK(merged.bound == -1.2);
+  // Both spellings of "no" are absent, and each may be as probable as the lowest: -1.2 + ln 2.
+  CHECK(*merged.bound == Approx(-0.5068528194400547).epsilon(1e-15));
   CHECK(merged.labels[1].logprob == Approx(-6.2));
   CHECK(merged.labels[1].source == LabelSource::floor);
+}
+
+TEST_CASE("absent spellings count in the bound of an absent label") {
+  struct Case {
+    const char* name;
+    std::vector<std::string> templates;
+    Texts top;
+    double bound;
+  };
+  const std::vector<std::string> two{"{label}", " {label}"};
+  const std::vector<Case> cases = {
+      {"one spelling: the lowest entry", {"{label}"}, {{"yes", -0.5}, {"The", -4.0}}, -4.0},
+      {"two spellings: -4 + ln 2", two, {{"yes", -0.5}, {"The", -4.0}}, -3.3068528194400546},
+      {"three: -2.9 + ln 3",
+       {"{label}", " {label}", "\n{label}"},
+       {{" yes", -1.0}, {"The", -2.9}},
+       -1.8013877113318901},
+      {"templates of one text count once",
+       {"{label}", "{label}", " {label}", " {label}"},
+       {{"yes", -0.5}, {"The", -4.0}},
+       -3.3068528194400546},
+      {"no label is more than certain", two, {{"yes", -0.1}}, 0.0},
+      {"nothing absent but spellings", two, {{"yes", -0.5}, {"no", -2.0}, {"The", -4.0}}, -4.0}};
+  for (const Case& each : cases) {
+    INFO(each.name);
+    const Distribution found =
+        read(position(each.top), static_cast<int>(each.top.size()), yes_no(each.templates));
+    CHECK(*found.bound == Approx(each.bound).epsilon(1e-15));
+    CHECK(*found.floor == each.top.back().second - 5);
+  }
+  // Where the labels differ in this, the one with most absent spellings decides. Here A is "AA"
+  // both ways, B is "AB" and "BA".
+  const LabelSpellings uneven = spelled({"A", "B"}, {"A{label}", "{label}A"});
+  CHECK(uneven.count(0) == 1);
+  CHECK(uneven.count(1) == 2);
+  CHECK(uneven.any_several());
+  CHECK(read(position({{"BA", -0.5}, {"x", -1.2}}), 2, uneven).bound == -1.2);
+  CHECK(*read(position({{"AA", -0.2}, {"x", -1.2}}), 2, uneven).bound ==
+        Approx(-0.5068528194400547).epsilon(1e-15));
+  CHECK_FALSE(yes_no({"{label}", "{label}"}).any_several());
+}
+
+TEST_CASE("the choice is not certain while absent spellings could overturn it") {
+  const std::vector<std::string> one{"{label}"}, two{"{label}", " {label}"};
+  const auto tied = [](const std::vector<std::string>& templates, const Texts& top) {
+    return read(position(top), static_cast<int>(top.size()), yes_no(templates)).tied_at_bound;
+  };
+  // "no" absent: at most e^-1.2, twice that with two spellings (ln: -0.507).
+  CHECK_FALSE(tied(one, {{"yes", -1.0}, {"The", -1.2}}));
+  CHECK(tied(two, {{"yes", -1.0}, {"The", -1.2}}));
+  CHECK_FALSE(tied(two, {{"yes", -0.5}, {"The", -1.2}}));
+  // "no" listed with one of two spellings: ln(e^-1.5 + e^-1.6) = -0.856, ln(e^-2 + e^-4) = -1.873.
+  CHECK_FALSE(tied(one, {{"yes", -1.0}, {"no", -1.5}, {"The", -1.6}}));
+  CHECK(tied(two, {{"yes", -1.0}, {"no", -1.5}, {"The", -1.6}}));
+  CHECK_FALSE(tied(two, {{"yes", -1.0}, {"no", -2.0}, {"The", -4.0}}));
+  CHECK(tied(two, {{"The", -0.4}, {"yes", -1.9}, {"no", -2.0}, {"a", -4.0}}));
+  // A sum of listed spellings against the same ones at the bound: equal, in whatever order.
+  CHECK(tied(two, {{"yes", -2.0}, {" yes", -2.0}}));
+  CHECK(tied(two, {{" yes", -1.1}, {"no", -1.1}, {"yes", -1.7}}));
+  CHECK(tied(two, {{" yes", -1.7}, {"no", -1.1}, {"yes", -1.1}, {"x", -1.7}}));
+  CHECK_FALSE(tied(two, {{" yes", -1.1}, {"no", -1.2}, {"yes", -1.7}}));
+  // Nothing is absent.
+  CHECK_FALSE(tied(two, {{"yes", -1.0}, {"no", -2.0}, {" yes", -2.5}, {" no", -2.5}}));
+  // With one spelling: as in any top-k read.
+  CHECK(tied(one, {{"The", -0.1}, {"yes", -3.0}}));
+  CHECK_FALSE(tied(one, {{"The", -0.1}, {"yes", -3.0}, {"no", -3.0}}));
+}
+
+TEST_CASE("bounds change neither floor nor probabilities") {
+  const Texts top{{"yes", -1.0}, {"The", -1.2}, {"no", -3.0}};
+  const Distribution one = read(position(top), 3, yes_no());
+  const Distribution two = read(position(top), 3, yes_no({"{label}", " {label}"}));
+  CHECK(one.floor == two.floor);
+  CHECK(one.predicted == two.predicted);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(one.labels[i].logprob == two.labels[i].logprob);
+    CHECK(one.labels[i].probability == two.labels[i].probability);
+  }
 }
 
 TEST_CASE("spellings that are more probable together than certain are no read") {

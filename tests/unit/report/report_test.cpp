@@ -146,6 +146,62 @@ TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "
         "  b    timeout         1         1\n");
 }
 
+TEST_CASE("what absent labels could change, in all formats", "[report]") {
+  SmallStudy study(absent_plan());
+  fill_absent(study);
+  const ReportModel model = model_of(study);
+  const std::string text = terminal(model);
+  CHECK(between(text, "What absent labels", "\nLacking") ==
+        "What absent labels could change: b\n"
+        "  subset   lacking  ties     confidence            ECE          Brier             NLL\n"
+        "  massive      3/4     1  0.562 – 0.846  0.155 – 0.654  0.526 – 1.106  0.875 – 17.469");
+  check_says(text, "which is a convention and no bound.");
+  CHECK_FALSE(contains(text, "probabilities are bounds"));
+  check_says(markdown(model),
+             "### What absent labels could change: b\n\n"
+             "| subset | lacking | ties | confidence | ECE | Brier | NLL |\n"
+             "|---|---:|---:|---:|---:|---:|---:|\n"
+             "| massive | 3/4 | 1 | 0.562 – 0.846 | 0.155 – 0.654 | 0.526 – 1.106 | "
+             "0.875 – 17.469 |\n\nLacking: answers");
+  const Json json = Json::parse(render(model, ReportFormat::json, {}));
+  CHECK(json["arms"][0]["subsets"][0]["absent_labels"].is_null());
+  const Json& bounds = json["arms"][1]["subsets"][0]["absent_labels"];
+  CHECK(bounds["n"] == 4);
+  CHECK(bounds["n_incomplete"] == 3);
+  CHECK(bounds["n_tied_at_bound"] == 1);
+  CHECK(bounds["nll_clip"] == 1e-15);
+  const auto is = [&](const char* figure, const std::vector<double>& values) {
+    INFO(figure);
+    const std::vector<const char*> keys{"as_scored", "at_bound", "at_nothing", "low", "high"};
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      CHECK(bounds[figure][keys[i]].get<double>() == Approx(values[i]).epsilon(1e-14));
+  };
+  is("confidence", {0.8410610710043906, 0.5624162904671315, 0.8456939181319263, 0.5624162904671315,
+                    0.8456939181319263});
+  is("ece", {0.6498240501453856, 0.15462218729654614, 0.6543060818680737, 0.15462218729654614,
+             0.6543060818680737});
+  is("brier", {1.0926197131024478, 0.5259316913057988, 1.1061986935522572, 0.5259316913057988,
+               1.1061986935522572});
+  is("nll", {2.9541821415136527, 0.8747427371673492, 17.468899661482183, 0.8747427371673492,
+             17.468899661482183});
+}
+
+TEST_CASE("no table of absent labels where none is absent, or none can be", "[report]") {
+  SmallStudy study;
+  fill(study);
+  CHECK_FALSE(contains(terminal(model_of(study)), "absent labels could"));
+  SmallStudy complete(absent_plan());
+  complete.begin();
+  const auto records =
+      small_records("massive", QuestionType::choice, {"play", "alarm", "news"}, {0, 2, 1, 0});
+  const auto prompts = complete.add_records("massive", records);
+  complete.answer(complete.start("b"), prompts[0], records[0],
+                  top_answer({{1, -0.1}, {0, -3.0}, {2, -4.0}}, 3));
+  const std::string text = terminal(model_of(complete));
+  CHECK_FALSE(contains(text, "What absent labels could"));
+  check_says(text, "- No answer lacks a label: nothing to bound on b.\n");
+}
+
 TEST_CASE("a narrow terminal loses bars and folds texts, never numbers", "[report]") {
   SmallStudy study;
   fill(study);

@@ -236,6 +236,93 @@ TEST_CASE("reads that returned little are counted", "[score]") {
       "0|-");
 }
 
+TEST_CASE("absent labels: every score at the bound and at nothing", "[score]") {
+  // Worked out with math.exp and math.fsum from the log-probabilities of fill_absent.
+  struct Expected {
+    const char *scoring, *binning;
+    double ece_at_bound, nll_at_nothing;
+  };
+  for (const Expected& expected :
+       {Expected{"suite", "10|left-closed|1.0e-15", 0.15462218729654614, 17.468899661482183},
+        Expected{"tasks", "15|right-closed|1.0e-12", 0.3923088185824497, 14.015022021991117}}) {
+    INFO(expected.scoring);
+    SmallStudy study(absent_plan(expected.scoring));
+    fill_absent(study);
+    score(study);
+    Db& db = study.db();
+    CHECK(rows_of(db, "SELECT arm, subset, n, n_incomplete, n_tied_at_bound FROM v_bounds") ==
+          "b|massive|4|3|1");
+    CHECK(rows_of(db, "SELECT bins, edges, nll_clip FROM v_bounds") == expected.binning);
+    const auto is = [&](const std::string& column, double value) {
+      INFO(column);
+      CHECK(number(db, "SELECT " + column + " FROM v_bounds") == Approx(value).epsilon(1e-14));
+    };
+    is("confidence", 0.8410610710043906);
+    is("confidence_at_bound", 0.5624162904671315);
+    is("confidence_at_nothing", 0.8456939181319263);
+    is("ece", 0.6498240501453856);
+    is("ece_at_bound", expected.ece_at_bound);
+    is("ece_at_nothing", 0.6543060818680737);
+    is("brier", 1.0926197131024478);
+    is("brier_at_bound", 0.5259316913057988);
+    is("brier_at_nothing", 1.1061986935522572);
+    is("nll", 2.9541821415136527);
+    is("nll_at_bound", 0.8747427371673492);
+    is("nll_at_nothing", expected.nll_at_nothing);
+    for (const std::string figure : {"confidence", "ece", "brier", "nll"}) {
+      INFO(figure);
+      const std::string ends = figure + "_at_bound, " + figure + "_at_nothing";
+      CHECK(rows_of(db, "SELECT " + figure + "_low, " + figure + "_high FROM v_bounds") ==
+            rows_of(db, "SELECT min(" + ends + "), max(" + ends + ") FROM v_bounds"));
+    }
+    CHECK(rows_of(db,
+                  "SELECT c.ece = b.ece, c.brier = b.brier, c.nll = b.nll FROM v_calibration c "
+                  "JOIN v_bounds b USING (arm, subset)") == "1|1|1");
+    const std::string before = rows_of(db, "SELECT * FROM score_bounds");
+    score(study);
+    CHECK(rows_of(db, "SELECT * FROM score_bounds") == before);
+  }
+}
+
+TEST_CASE("absent labels: nothing is said where nothing is known", "[score]") {
+  // Exact reads, and top-k reads without a bound.
+  SmallStudy plain;
+  fill(plain);
+  score(plain);
+  CHECK(rows_of(plain.db(), "SELECT count(*) FROM score_bounds") == "0");
+  SmallStudy study(absent_plan());
+  fill_absent(study);
+  const auto rows_after = [&](const std::string& sql) {
+    study.store().flush();
+    study.db().exec(sql);
+    score(study);
+    return rows_of(study.db(), "SELECT n, n_incomplete, n_tied_at_bound FROM score_bounds");
+  };
+  // A complete answer needs no bound, an incomplete one does.
+  CHECK(rows_after("UPDATE prediction SET bound = NULL WHERE id = 3") == "4|3|1");
+  CHECK(rows_after("UPDATE prediction SET bound = NULL WHERE id = 1") == "");
+  const Error error = thrown([&] { rows_after("UPDATE prediction SET bound = 9e999"); });
+  CHECK(error.kind() == ErrorKind::drift);
+  CHECK(contains(error.what(), "record massive-1 was changed: a bound that is none"));
+}
+
+TEST_CASE("absent labels: complete answers are the same at both ends", "[score]") {
+  SmallStudy study(small_plan(Json::array({small_subset("massive", "choice", 2)}),
+                              Json::array({small_arm("b", "one", "top")})));
+  study.begin();
+  const auto records = small_records("massive", QuestionType::choice, {"play", "alarm"}, {0, 1});
+  const auto prompts = study.add_records("massive", records);
+  const std::int64_t b = study.start("b");
+  study.answer(b, prompts[0], records[0], top_answer({{0, -0.3}, {1, -1.7}}, 2));
+  study.answer(b, prompts[1], records[1], top_answer({{0, -0.4}, {1, -1.3}, {9, -5.0}}, 2));
+  score(study);
+  CHECK(rows_of(study.db(),
+                "SELECT n, n_incomplete, n_tied_at_bound, confidence_at_bound = confidence, "
+                "confidence_at_nothing = confidence, ece_at_bound = ece, ece_at_nothing = ece, "
+                "brier_at_bound = brier, brier_at_nothing = brier, nll_at_bound = nll, "
+                "nll_at_nothing = nll FROM v_bounds") == "2|0|0|1|1|1|1|1|1|1|1");
+}
+
 TEST_CASE("published figures are compared where the records are the same", "[score]") {
   SmallStudy study = one_subset(144);
   const std::string sha256 = study.plan().effective.datasets[0].subsets[0].sha256;

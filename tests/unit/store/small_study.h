@@ -9,6 +9,7 @@
 #include "../base/temporary_folder.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "read/distribution.h"
 #include "store/store.h"
 
 namespace preval::test {
@@ -102,6 +103,16 @@ inline Answer answer_of(const std::vector<double>& probabilities, double mass = 
   answer.prompt_tokens = 10;
   answer.requests = 1;
   answer.latency_ms = 5;
+  return answer;
+}
+
+/// A top-k read of this list, in which the labels are tokens 0, 1, … in the order presented.
+inline Answer top_answer(const std::vector<TokenLogprob>& top, int n_labels) {
+  Answer answer;
+  std::vector<TokenId> labels;
+  for (int i = 0; i < n_labels; ++i) labels.push_back(static_cast<TokenId>(i));
+  answer.distribution = read_top_k(top, labels);
+  answer.requests = 1;
   return answer;
 }
 
@@ -201,6 +212,31 @@ inline void fill(SmallStudy& study) {
   failure.message = "no reply within 600 s";
   study.store().put_failure(b, {boolq_prompts[2], 0}, 4, true, failure);
   study.store().arm_status("c", "not run", "terms not accepted");
+  study.store().end_run("incomplete", 4);
+}
+
+/// For fill_absent: one subset, an exact arm and a top-k arm.
+inline Json absent_plan(const std::string& scoring = "suite") {
+  Json plan =
+      small_plan(Json::array({small_subset("massive", "choice", 4)}),
+                 Json::array({small_arm("a", "one", "exact"), small_arm("b", "one", "top")}));
+  plan["datasets"][0]["scoring"] = scoring;
+  return plan;
+}
+
+/// Four top-k answers to "massive" (targets 0, 2, 1, 0 of three) on arm b: a right one without
+/// label 2; a wrong one that is its only label; a complete right one; and a wrong one whose only
+/// label is the lowest of the list.
+inline void fill_absent(SmallStudy& study) {
+  study.begin();
+  const auto records =
+      small_records("massive", QuestionType::choice, {"play", "alarm", "news"}, {0, 2, 1, 0});
+  const auto prompts = study.add_records("massive", records);
+  const std::int64_t b = study.start("b");
+  study.answer(b, prompts[0], records[0], top_answer({{0, -0.2}, {1, -2.0}, {9, -3.0}}, 3));
+  study.answer(b, prompts[1], records[1], top_answer({{1, -0.5}, {9, -1.5}}, 3));
+  study.answer(b, prompts[2], records[2], top_answer({{1, -0.7}, {0, -1.0}, {2, -2.5}}, 3));
+  study.answer(b, prompts[3], records[3], top_answer({{9, -0.1}, {2, -4.0}}, 3));
   study.store().end_run("incomplete", 4);
 }
 

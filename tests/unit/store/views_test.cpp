@@ -32,6 +32,9 @@ TEST_CASE("the views that others rely on begin with the columns of the contract"
       {"v_agreement", "arm_a, arm_b, subset, n, same, share, low"},
       {"v_calibration",
        "arm, subset, bins, spacing, edges, ece, floor_mean, floor_95, brier, nll, ece_after_50"},
+      {"v_bounds",
+       "arm, subset, n, n_incomplete, n_tied_at_bound, confidence, confidence_at_bound, "
+       "confidence_at_nothing, confidence_low, confidence_high, ece"},
       {"v_published_vs_ours",
        "arm, subset, published_accuracy, accuracy, difference, low, high, published_ece, ece"}};
   for (const auto& [view, columns] : contract) {
