@@ -93,7 +93,6 @@ class ArmRun {
       preflight();
       ArmResult result = read();
       check_identity();
-      if (recording_ != nullptr) recording_->flush();
       stop();
       return result;
     } catch (const Error& error) {
@@ -242,6 +241,7 @@ class ArmRun {
                   fmt::format("transcript {} was recorded from kind {}, the plan says {}",
                               path.string(), transcript.header.kind, spec_.transcript->protocol));
     }
+    tell(transcript.notice);
     return std::make_unique<ReplayTransport>(std::move(transcript));
   }
 
@@ -252,8 +252,15 @@ class ArmRun {
         std::move(transport_), seams_.files,
         options_.record / fmt::format("{}.transcript.jsonl", arm_.id),
         TranscriptHeader{arm_.id, kind});
-    recording_ = recording.get();
+    tell(recording->notice());
     transport_ = std::move(recording);
+  }
+
+  /// A warning that is worth keeping; nothing when there is none.
+  void tell(const std::string& warning) {
+    if (warning.empty()) return;
+    store_.event(arm_.id, "warning", warning);
+    seams_.events.notice(fmt::format("arm {}: {}", arm_.id, warning));
   }
 
   void reach_server() {
@@ -451,7 +458,6 @@ class ArmRun {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Transport> transport_;
-  RecordingTransport* recording_ = nullptr;  // transport_, while it records
   Endpoint endpoint_;
   std::string engine_version_;
   Json facts_;                      // of the server, before the first read
