@@ -31,6 +31,7 @@ Json verify_json(const Plan& plan, const VerifyResult& result) {
                        {"registered_families", check.registered_families},
                        {"found_families", check.found_families},
                        {"problem", check.problem.empty() ? Json() : Json(check.problem)},
+                       {"note", check.note.empty() ? Json() : Json(check.note)},
                        {"dataset", check.group},
                        {"path", check.path.generic_string()}});
   }
@@ -54,8 +55,9 @@ std::string short_digest(const std::string& sha256) {
 std::string details(const SubsetCheck& check) {
   switch (check.status) {
     case SubsetStatus::ok:
-      return fmt::format("{} records, {} families, sha256 {}", grouped(check.found_records),
-                         grouped(check.found_families), short_digest(check.found_sha256));
+      return fmt::format("{} records, {} families, sha256 {}{}", grouped(check.found_records),
+                         grouped(check.found_families), short_digest(check.found_sha256),
+                         check.note.empty() ? "" : "; " + check.note);
     case SubsetStatus::missing:
       return check.problem;
     case SubsetStatus::mismatch:

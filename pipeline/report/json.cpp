@@ -85,6 +85,7 @@ Json subset_json(const ReportGroup& group, const ReportSubset& subset, const Rep
   json["n_one_label"] = row.n_one_label;
   json["n_tied"] = row.n_tied;
   json["n_failed"] = cell.n_failed;
+  json["n_unreadable"] = cell.n_unreadable;
   return json;
 }
 

@@ -83,6 +83,7 @@ class ArmRun {
         !reason.empty()) {
       return not_run(reason);
     }
+    for (const SubsetIndex& index : subsets_) tell(left_out(index, prompt_form(spec_.read)));
     try {
       if (nothing_left_to_ask()) return {};
       if (spec_.kind != "simulated") check_checkpoint();
@@ -349,7 +350,7 @@ class ArmRun {
     std::vector<Record> records;
     std::vector<Prompt> prompts;
     for (const SubsetIndex& index : subsets_) {
-      auto first = first_record(seams_.files, index);
+      auto first = first_record(seams_.files, index, prompt_form(spec_.read));
       if (!first) continue;
       prompts.push_back(
           prompt_for(wording_, plan_.effective.prompt, *first, "none", prompt_form(spec_.read)));

@@ -19,34 +19,32 @@ constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 30;  // it is read 
 struct Contents {
   std::vector<Record> records;
   int count = 0, families = 0;
+  TooWide too_wide;
   std::string problem;  ///< the first thing that is wrong; empty when nothing is
   int problem_line = 0;
 };
 
 /// Why a record cannot be asked although it is whole, or empty.
-std::string unaskable(const Record& record, const Subset& subset, bool by_token) {
+std::string unaskable(const Record& record, const Subset& subset) {
   const Question& question = record.question;
   if (question.type != subset.type) {
     return fmt::format("line {}: record \"{}\" is a {} question, registered is {}", record.line,
                        record.id, to_text(question.type), to_text(subset.type));
   }
-  if (by_token && question.alternatives.size() > kMostTokenLabels) {
-    return fmt::format("line {}: record \"{}\" has {} alternatives, reads by token take at most {}",
-                       record.line, record.id, question.alternatives.size(), kMostTokenLabels);
-  }
   return {};
 }
 
 Contents read_contents(std::string_view bytes, const Subset& subset, const std::string& where,
-                       bool by_token, bool keep, const Warn& warn) {
+                       bool keep, const Warn& warn) {
   Contents contents;
   RecordReader reader(bytes, subset.id, where, warn);
   try {
     while (auto record = reader.next()) {
       if (contents.problem.empty()) {
-        contents.problem = unaskable(*record, subset, by_token);
+        contents.problem = unaskable(*record, subset);
         if (!contents.problem.empty()) contents.problem_line = record->line;
       }
+      contents.too_wide.count(*record);
       if (keep) contents.records.push_back(std::move(*record));
     }
   } catch (const Error& error) {
@@ -136,10 +134,10 @@ SubsetCheck check_subset(Files& files, const DatasetGroup& group, const Subset& 
     return check;
   }
   check.found_sha256 = sha256_hex(bytes);
-  Contents contents =
-      read_contents(bytes, subset, check.path.string(), by_token, keep != nullptr, warn);
+  Contents contents = read_contents(bytes, subset, check.path.string(), keep != nullptr, warn);
   check.found_records = contents.count;
   check.found_families = contents.families;
+  if (by_token && contents.too_wide.records > 0) check.note = in_words(contents.too_wide);
   judge(check, bytes, contents);
   if (keep != nullptr) *keep = std::move(contents.records);
   return check;

@@ -22,7 +22,9 @@ struct SubsetCheck {
   std::string registered_sha256, found_sha256;
   int registered_records = 0, found_records = 0;
   int registered_families = 0, found_families = 0;
-  std::string problem;     ///< empty when ok; "only line ends differ", the parse error, …
+  std::string problem;  ///< empty when ok; "only line ends differ", the parse error, …
+  /// What arms that read by token leave out, though the file is what was registered; or empty.
+  std::string note;
   int first_bad_line = 0;  ///< 1-based line of the first wrong record, as far as known; else 0
 };
 
