@@ -131,6 +131,28 @@ TEST_CASE("a run over a server that behaves, whatever its protocol") {
   CHECK(served.failures().empty());
 }
 
+TEST_CASE("a record that names a model itself is a failure of its own, wherever it stands") {
+  // The first record is a smoke read, and the one that the probe would ask.
+  const int place = GENERATE(0, 2, 3);
+  Served served(script("systemone"));
+  std::string text = Study::records("one", 4);
+  const std::string mark = fmt::format("{{\"state\": \"text {}\"", place);
+  text.insert(text.find(mark) + 1, R"("model": "other", )");
+  served.study.put_records("one", "noul", text, 4, 2);
+  served.backend()["read"] = "native";
+  served.backend()["model"] = "test-model";
+  const RunResult result = served.run();
+  INFO(fmt::format("{}", fmt::join(served.study.listener.notices, "\n")));
+  CHECK(result.exit_code() == 4);
+  CHECK(result.missing_reads == 1);
+  CHECK(served.answers() == "7");
+  CHECK(served.failures() == Failures{"record_refused 1 1"});
+  CHECK(served.value("SELECT message FROM failure") ==
+        fmt::format("record one-{} (subset one, line {}): its input names a model, which is the "
+                    "plan's to name",
+                    place, place + 1));
+}
+
 TEST_CASE("a server that contradicts the plan is asked nothing, and the deviation is named") {
   Json how = script("vllm");
   how["by_id"] = false;
