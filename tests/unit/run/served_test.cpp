@@ -494,6 +494,39 @@ TEST_CASE("a recorded run is replayed to the bit, as often as one likes") {
   }
 }
 
+TEST_CASE("E10: a torn transcript is gone on with, and replayed, with a word about its end") {
+  Served served(script("llamacpp"));
+  RunOptions options;
+  options.record = served.study.folder();
+  options.limit = 2;
+  REQUIRE(served.run(options).exit_code() == 0);
+  const auto path = options.record / "a.transcript.jsonl";
+  const std::string text = served.study.read("a.transcript.jsonl");
+  served.study.files().replace(path, text.substr(0, text.size() - 40));
+  options.limit.reset();
+  const auto told = [](const Study& study) {
+    return std::count_if(
+        study.listener.notices.begin(), study.listener.notices.end(),
+        [](const std::string& notice) { return contains(notice, "it is torn and was left out"); });
+  };
+  CHECK(served.run(options).exit_code() == 0);
+  CHECK(told(served.study) == 1);
+  CHECK(served.value("SELECT count(*) FROM v_event WHERE kind = 'warning' AND detail LIKE "
+                     "'%it is torn and was left out%'") == "1");
+  CHECK(served.answers() == "8");
+  const std::string whole = served.study.read("a.transcript.jsonl");
+  CHECK(parse_transcript(whole, "t").notice.empty());
+
+  served.study.files().replace(path, whole + "{\"n\":99,\"meth");
+  Study study;
+  study.plan() = served.study.plan();
+  replay(study, path);
+  study.lock();
+  study.run();
+  CHECK(told(study) == 1);
+  CHECK(study.value("SELECT count(*) > 0 FROM prediction") == "1");
+}
+
 TEST_CASE("a replay of another file is drift; what was not recorded is a failure of its own") {
   Served served(script("llamacpp"));
   RunOptions options;
