@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 
 namespace preval {
 namespace {
@@ -87,7 +88,9 @@ void verify(Context& context, const VerifyOptions& options) {
   const auto warn = [&](const std::string& text) {
     if (!context.quiet) context.err << "warning: " << text << '\n';
   };
-  const VerifyResult result = verify_data(context.files, plan, data, warn);
+  const SignalInterrupt interrupt;
+  const VerifyResult result =
+      verify_data(context.files, plan, data, warn, {}, [&] { return interrupt.level() > 0; });
   if (options.json) {
     context.out << verify_json(plan.effective, result).dump(2) << '\n';
   } else {

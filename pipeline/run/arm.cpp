@@ -185,7 +185,7 @@ class ArmRun {
             ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
             "scripts/setup.sh engine fetches the quickstart's; --checkpoints names another folder");
       }
-      const std::string found = sha256_file(seams_.files, path);
+      const std::string found = sha256_file(seams_.files, path, [&] { return stopped(); });
       if (found != file.sha256) {
         throw Error(
             ErrorKind::drift,

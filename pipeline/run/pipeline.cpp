@@ -61,7 +61,8 @@ class Run {
         [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
           verified.push_back(
               index_subset(store_, plan_.effective, wording_, group, subset, {}, records));
-        });
+        },
+        [&] { return seams_.interrupt.level() > 0; });
     for (const SubsetCheck& check : found.subsets) {
       store_.record_check(check);
       if (!selected(options_.subsets, check.subset)) continue;
@@ -178,7 +179,8 @@ RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan
     store.end_run(result.outcome(), result.exit_code());
     return result;
   } catch (const Error& error) {
-    store.end_run("failed", 1);
+    const bool stopped = error.kind() == ErrorKind::interrupted;
+    store.end_run(stopped ? "interrupted" : "failed", stopped ? 130 : 1);
     throw;
   }
 }

@@ -36,11 +36,13 @@ struct VerifyResult {
 /// Checks every subset file of the plan: bytes (SHA-256), record count, families, question type,
 /// ids unique. `data` overrides the folder of every group (DATA/SUBSET/all.jsonl). Each verified
 /// subset's records are handed to `on_records` while they are in memory, so that nobody reads a
-/// file twice.
+/// file twice. `stop` is asked before every subset and every record: once it says so, this throws
+/// interrupted, and nothing is handed over any more.
 VerifyResult verify_data(Files& files, const OpenPlan& plan,
                          const std::optional<std::filesystem::path>& data,
                          const std::function<void(const std::string&)>& warn,
                          const std::function<void(const DatasetGroup&, const Subset&,
-                                                  std::vector<Record>&&)>& on_records = {});
+                                                  std::vector<Record>&&)>& on_records = {},
+                         const std::function<bool()>& stop = {});
 
 }  // namespace preval

@@ -342,3 +342,41 @@ TEST_CASE("questions too wide for reads by token are asked of native arms only, 
   CHECK(answers("a") == std::to_string(by_token));
   CHECK(study.listener.notices.size() == 1);
 }
+
+TEST_CASE("asked to stop while the data is verified, a run ends at once and can be begun again") {
+  Study study;
+  study.lock();
+  study.interrupt.asked = 1;
+  const Error error = thrown([&] { study.run(); });
+  CHECK(error.kind() == ErrorKind::interrupted);
+  CHECK(contains(error.hint(), "the same command"));
+  CHECK(study.value("SELECT outcome || ' ' || exit_code FROM run") == "interrupted 130");
+  CHECK(study.value("SELECT outcome FROM stage WHERE name = 'verify'") == "interrupted");
+  CHECK(study.value("SELECT count(*) FROM prediction") == "0");
+  study.interrupt.asked = 0;
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+}
+
+TEST_CASE("asked to stop while a checkpoint is checked, an arm ends at once") {
+  Study study;
+  const std::string weights(3 * 1024 * 1024, 'w');
+  study.write("models/model.gguf", weights);
+  study.plan()["checkpoints"][0]["files"] = {
+      {{"name", "model.gguf"}, {"sha256", sha256_hex(weights)}}};
+  Json backend = Study::served("exact", "llamacpp", "");
+  backend.erase("url");
+  backend["server"] = {{"command", {"sh", "-c", "exit 1", "{port}"}}};
+  study.only(backend);
+  study.lock();
+  // Heard between two blocks of the file: what comes later, the server, is not started.
+  study.listener.on_stage = [&](std::string_view stage) {
+    if (stage == "checkpoint") study.interrupt.asked = 1;
+  };
+  RunOptions options;
+  options.checkpoints = study.folder() / "models";
+  const RunResult result = study.run(options);
+  CHECK(result.exit_code() == 130);
+  CHECK(study.value("SELECT outcome FROM stage WHERE name = 'checkpoint'") == "interrupted");
+  CHECK(study.value("SELECT count(*) FROM stage WHERE name = 'boot'") == "0");
+}

@@ -19,7 +19,9 @@ namespace preval::test {
 /// Hears everything and keeps the notices.
 class Listener final : public RunEvents {
  public:
-  void stage_started(std::string_view, std::string_view) override {}
+  void stage_started(std::string_view, std::string_view stage) override {
+    if (on_stage) on_stage(stage);
+  }
   void stage_ended(std::string_view, std::string_view stage, std::string_view outcome, double,
                    std::string_view detail) override {
     stages.push_back(fmt::format("{} {}: {}", stage, outcome, detail));
@@ -35,6 +37,7 @@ class Listener final : public RunEvents {
   Progress last;
   int subsets = 0;
   std::function<void(const Progress&)> on_progress;
+  std::function<void(std::string_view)> on_stage;
 };
 
 class Level final : public Interrupt {

@@ -63,6 +63,30 @@ TEST_CASE("verified records are handed over, others are not") {
   CHECK(seen == std::vector<std::string>{"suite/boolq 3", "own/stars 1"});
 }
 
+TEST_CASE("verifying ends at the next record or subset when it is asked to stop") {
+  Study study;
+  study.files.content["study/plan.json"] = study.plan.dump();
+  const OpenPlan plan = open_plan(study.files, "study/plan.json");
+  int asked = 0;
+  const auto records = [](const DatasetGroup&, const Subset&, std::vector<Record>&&) {};
+  verify_data(study.files, plan, std::nullopt, {}, records, [&] { return ++asked < 0; });
+  const int all = asked;
+  CHECK(all >= 3 + 6);  // subsets and records
+  for (int at = 1; at <= all; ++at) {
+    int subsets = 0;
+    asked = 0;
+    const auto count = [&](const DatasetGroup&, const Subset&, std::vector<Record>&&) {
+      ++subsets;
+    };
+    const std::string text = error_of(ErrorKind::interrupted, [&] {
+      verify_data(study.files, plan, std::nullopt, {}, count, [&] { return ++asked == at; });
+    });
+    check_contains(text, "stopped by the user while the data was verified");
+    CHECK(asked == at);
+    CHECK(subsets < 3);
+  }
+}
+
 TEST_CASE("--data takes the place of every group's folder") {
   Study study;
   study.files.content["elsewhere/boolq/all.jsonl"] = kBoolq;
