@@ -23,7 +23,8 @@ namespace preval {
 /// timeout, partial_body, too_large, transport_error, http_error, invalid_json, duplicate_key,
 /// no_logprobs, missing_label, logprob_sentinel, not_finite, no_label, prompt_mismatch, truncated,
 /// cached_prompt, label_tokens, context_exceeded, identity_changed, server_nan, text_keys,
-/// impossible_sum, no_level_rule, unexpected_reply, not_recorded (replay only).
+/// impossible_sum, no_level_rule, unexpected_reply, not_recorded (replay only), record_refused
+/// (nothing was asked: the record cannot be put to this kind of server).
 struct Failure {
   std::string error_class, message;
   long http_status = 0;

@@ -11,8 +11,8 @@ namespace preval {
 
 /// What stands where a key was.
 inline constexpr std::string_view kRedacted = "[key removed]";
-/// Shorter ones are no secrets but the placeholders that keyless servers ask for ("EMPTY", "none"),
-/// and may well be words of a reply.
+/// Shorter ones may well be words of a reply, and are left in: no such key is ever sent, because
+/// run/key.h refuses it.
 inline constexpr std::size_t kShortestSecret = 8;
 
 /// `text` without the key, as it is and as JSON strings may write it.

@@ -6,7 +6,6 @@
 #include "backend/llamacpp.h"
 #include "backend/model_list.h"
 #include "backend/systemone_answer.h"
-#include "base/error.h"
 
 namespace preval {
 
@@ -54,17 +53,10 @@ class SystemOneIdentify final : public Dialogue<Identity> {
 
 class SystemOneRead final : public Scripted<SystemOneRead, Answer> {
  public:
-  SystemOneRead(const SystemOne& backend, const Item& item) : backend_(backend), item_(item) {
-    const Record& record = *item.record;
-    if (record.input.is_object() && record.input.contains("model")) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("record {} (subset {}): its input names a model, which is the plan's "
-                              "to name",
-                              record.id, record.subset));
-    }
-  }
+  SystemOneRead(const SystemOne& backend, const Item& item) : backend_(backend), item_(item) {}
 
   Step<Answer> begin() override {
+    if (auto problem = record_names_model()) return *std::move(problem);
     return ask({"POST", api_path(backend_.spec().url, "/v1/systemone"),
                 systemone_body(item_.prompt->native, backend_.model())},
                &SystemOneRead::on_answer);
@@ -87,6 +79,18 @@ class SystemOneRead final : public Scripted<SystemOneRead, Answer> {
     answer.latency_ms = reply.total_ms;
     answer.model = model_file(model);
     return std::move(answer);
+  }
+
+  /// Which model answers is the plan's to say. Of two members of one name servers take either, so
+  /// such a record is not asked.
+  std::optional<Failure> record_names_model() const {
+    const Record& record = *item_.record;
+    if (!record.input.is_object() || !record.input.contains("model")) return std::nullopt;
+    return unusable("record_refused",
+                    fmt::format("record {} (subset {}, line {}): its input names a model, which is "
+                                "the plan's to name",
+                                record.id, record.subset, record.line),
+                    {});
   }
 
   /// The plan's model has to answer; without one, whichever answered first.

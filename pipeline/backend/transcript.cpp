@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "backend/redact.h"
 #include "base/error.h"
@@ -14,8 +16,6 @@
 namespace preval {
 
 namespace {
-
-constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes between two writes
 
 constexpr std::array kStatuses{TransportStatus::ok,           TransportStatus::connect_failed,
                                TransportStatus::reset,        TransportStatus::timeout,
@@ -112,23 +112,46 @@ std::string without_v1(std::string path) {
   return path;
 }
 
-/// Calls `each` with every line and its number.
+bool is_json(std::string_view text) {
+  try {
+    parse_json(text, "line");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// How a file of lines ends. Only the last line can lack its line feed: a writer was stopped, or
+/// the machine was.
+struct Tail {
+  std::size_t kept = 0;    ///< bytes that are whole lines
+  bool lacks_end = false;  ///< the last of them has no line feed
+  std::string notice;      ///< what was cut off or kept, in words; empty when nothing was
+};
+
+/// Calls `each` with every whole line and its number.
 template <class Each>
-void for_lines(std::string_view text, std::string_view where, Each&& each) {
+Tail for_lines(std::string_view text, std::string_view where, Each&& each) {
+  Tail tail;
   int number = 0;
   while (!text.empty()) {
     ++number;
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) {
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("{}: line {} is torn: a run was killed while it wrote", where, number),
-          "without that line the rest can be replayed");
+      tail.lacks_end = is_json(text);
+      tail.notice =
+          fmt::format("{}: the last line, {}, has no line end: {}", where, number,
+                      tail.lacks_end ? "it is whole and was kept" : "it is torn and was left out");
+      if (!tail.lacks_end) break;
+      each(text, number);
+      tail.kept += text.size();
+      break;
     }
     each(text.substr(0, end), number);
     text.remove_prefix(end + 1);
+    tail.kept += end + 1;
   }
-  if (number == 0) throw Error(ErrorKind::usage, fmt::format("{}: empty, no transcript", where));
+  return tail;
 }
 
 }  // namespace
@@ -181,25 +204,26 @@ Recorded parse_transcript_line(std::string_view text, std::string_view where, in
 
 Transcript parse_transcript(std::string_view text, std::string_view where) {
   Transcript transcript;
-  for_lines(text, where, [&](std::string_view line, int number) {
+  const Tail tail = for_lines(text, where, [&](std::string_view line, int number) {
     if (number == 1) {
       transcript.header = parse_header(line, where);
     } else {
       transcript.exchanges.push_back(parse_transcript_line(line, where, number));
     }
   });
+  if (tail.kept == 0) {
+    throw Error(ErrorKind::usage, fmt::format("{}: empty, no transcript", where));
+  }
+  transcript.notice = tail.notice;
   return transcript;
 }
 
 RecordingTransport::RecordingTransport(std::unique_ptr<Transport> inner, Files& files,
                                        std::filesystem::path path, const TranscriptHeader& header)
     : inner_(std::move(inner)), files_(files), path_(std::move(path)) {
-  if (!files_.exists(path_)) {
-    gathered_ = header_line(header) + "\n";
-    return;
-  }
+  const std::string text = files_.exists(path_) ? files_.read(path_) : std::string();
   const std::string where = path_.string();
-  for_lines(files_.read(path_), where, [&](std::string_view line, int number) {
+  const Tail tail = for_lines(text, where, [&](std::string_view line, int number) {
     if (number == 1) {
       const TranscriptHeader there = parse_header(line, where);
       if (there.arm != header.arm || there.kind != header.kind) {
@@ -212,13 +236,19 @@ RecordingTransport::RecordingTransport(std::unique_ptr<Transport> inner, Files& 
       started_ = std::max(started_, parse_transcript_line(line, where, number).number);
     }
   });
-}
-
-RecordingTransport::~RecordingTransport() {
-  try {
-    flush();
-  } catch (const Error&) {
-    // A destructor has nobody to tell; whoever needs the transcript whole has called flush().
+  notice_ = tail.notice;
+  if (tail.kept == 0) {
+    // Nobody's first line can be torn but a transcript's own: anything else is left as it is.
+    const std::string first = header_line(header) + "\n";
+    if (!std::string_view(first).starts_with(text)) {
+      throw Error(ErrorKind::usage, fmt::format("{} is no transcript of this arm", where),
+                  "record into another folder");
+    }
+    files_.replace(path_, first);
+  } else if (tail.lacks_end) {
+    files_.append(path_, "\n");
+  } else if (tail.kept < text.size()) {
+    files_.replace(path_, text.substr(0, tail.kept));
   }
 }
 
@@ -233,17 +263,28 @@ void RecordingTransport::start(const Endpoint& endpoint, HttpRequest request, Do
                   gathered_ += transcript_line(exchange) + "\n";
                   done(std::move(reply));
                 });
+  if (!waiting_) flush();  // of a transport that answers at once
 }
 
 void RecordingTransport::wait(std::chrono::milliseconds at_most) {
-  inner_->wait(at_most);
-  if (gathered_.size() >= kBlock) flush();
+  waiting_ = true;
+  try {
+    inner_->wait(at_most);
+  } catch (...) {
+    // What came before it is evidence all the same.
+    waiting_ = false;
+    flush();
+    throw;
+  }
+  waiting_ = false;
+  flush();
 }
 
 void RecordingTransport::flush() {
   if (gathered_.empty()) return;
-  files_.append(path_, gathered_);
-  gathered_.clear();
+  // Handed over first: after an error the file is as it was, and trying again would not mend it.
+  const std::string lines = std::exchange(gathered_, {});
+  files_.append(path_, lines);
 }
 
 ReplayTransport::ReplayTransport(Transcript transcript) {

@@ -14,8 +14,10 @@
 //   body               or body_base64, when it is no UTF-8; request_base64 likewise
 // What is empty or 0 is left out, total_ms excepted. Lines stand in the order in which the
 // exchanges ended. A run that goes on where an earlier one stopped goes on in its transcript, too.
-// A "/v1" at the start of a path counts for nothing when a request is looked up: it may have been
-// part of the server's address.
+// The last line of a run that was killed may be torn: it is cut off, or kept where only its line
+// end is missing, and whoever reads the file says so. A broken line before it is an error. A "/v1"
+// at the start of a path counts for nothing when a request is looked up: it may have been part of
+// the server's address.
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -51,34 +53,39 @@ Recorded parse_transcript_line(std::string_view line, std::string_view where, in
 struct Transcript {
   TranscriptHeader header;
   std::vector<Recorded> exchanges;  ///< in the order of the file
+  std::string notice;  ///< what became of a last line without an end; empty: there was none
 };
 
-/// Throws usage errors for a version that is not known and for a line that is none, the torn last
-/// one of a killed run included: they name the line.
+/// Throws usage errors for a version that is not known and for a line that is none: they name the
+/// line. A torn last line is left out, with a notice.
 Transcript parse_transcript(std::string_view text, std::string_view where);
 
 /// Writes down what goes through another transport. What is written is what is handed on: nothing
-/// is kept of exchanges that never ended.
+/// is kept of exchanges that never ended. Every exchange is on the disk, as a whole line, when the
+/// call of wait() (or start()) that ended it returns, and an exchange that cannot be written down
+/// is an io error of that call.
 class RecordingTransport final : public Transport {
  public:
-  /// Goes on in `path` when it is there; throws usage when that is the transcript of another arm or
-  /// kind.
+  /// Goes on in `path` when it is there, behind its last whole line; throws usage when that is the
+  /// transcript of another arm or kind, or none.
   RecordingTransport(std::unique_ptr<Transport> inner, Files& files, std::filesystem::path path,
                      const TranscriptHeader& header);
-  /// Writes what has gathered, as far as the disk allows: call flush() to hear of errors.
-  ~RecordingTransport() override;
 
   void start(const Endpoint& endpoint, HttpRequest request, Done done) override;
   void wait(std::chrono::milliseconds at_most) override;
   std::size_t in_flight() const override { return inner_->in_flight(); }
 
+  /// What became of the last line of a run that was stopped while it wrote; empty: nothing.
+  const std::string& notice() const { return notice_; }
+  /// Writes what has gathered: between calls of this object that is nothing.
   void flush();
 
  private:
   std::unique_ptr<Transport> inner_;
   Files& files_;
   std::filesystem::path path_;
-  std::string gathered_;
+  std::string gathered_, notice_;
+  bool waiting_ = false;  // the other transport is at work: no error may pass through it
   std::int64_t started_ = 0;
 };
 

@@ -1,9 +1,12 @@
 #include "base/sha256.h"
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <array>
 #include <stdexcept>
+
+#include "base/error.h"
 
 namespace preval {
 namespace {
@@ -48,9 +51,17 @@ std::string Sha256::hex() {
 
 std::string sha256_hex(std::string_view bytes) { return Sha256().update(bytes).hex(); }
 
-std::string sha256_file(Files& files, const std::filesystem::path& path) {
+std::string sha256_file(Files& files, const std::filesystem::path& path,
+                        const std::function<bool()>& stop) {
   Sha256 hash;
-  files.stream(path, [&hash](std::string_view block) { hash.update(block); });
+  files.stream(path, [&](std::string_view block) {
+    if (stop && stop()) {
+      throw Error(ErrorKind::interrupted,
+                  fmt::format("stopped by the user while {} was checked", path.string()),
+                  "nothing is lost: the same command begins again");
+    }
+    hash.update(block);
+  });
   return hash.hex();
 }
 

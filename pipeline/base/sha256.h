@@ -2,6 +2,7 @@
 // SHA-256 through OpenSSL's EVP interface, which uses the processor's SHA instructions.
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,7 +30,10 @@ class Sha256 {
 /// Digest of a byte string, 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
 
-/// Digest of a file, read in blocks: memory does not grow with the file.
-std::string sha256_file(Files& files, const std::filesystem::path& path);
+/// Digest of a file, read in blocks: memory does not grow with the file. `stop` is asked before
+/// every block, since a file of weights takes many seconds: once it says so, this throws
+/// interrupted.
+std::string sha256_file(Files& files, const std::filesystem::path& path,
+                        const std::function<bool()>& stop = {});
 
 }  // namespace preval

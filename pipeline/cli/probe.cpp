@@ -60,15 +60,20 @@ const Arm& arm_of(const Plan& plan, const ProbeOptions& given) {
       "it has: " + join(names, ", "));
 }
 
-/// The first record of every subset that is there, so that every set of labels is tried.
-std::vector<Record> first_records(Files& files, const OpenPlan& plan, const ProbeOptions& given) {
+/// The first record of every subset that is there and can be read so, so that every set of labels
+/// is tried.
+std::vector<Record> first_records(Files& files, const OpenPlan& plan, const ProbeOptions& given,
+                                  bool by_token) {
   const std::optional<std::filesystem::path> data =
       given.data.empty() ? std::nullopt : std::optional<std::filesystem::path>(given.data);
   std::vector<Record> records;
   verify_data(
       files, plan, data, [](const std::string&) {},
       [&](const DatasetGroup&, const Subset&, std::vector<Record>&& all) {
-        if (!all.empty()) records.push_back(std::move(all.front()));
+        const auto first = std::find_if(all.begin(), all.end(), [&](const Record& record) {
+          return !by_token || !is_too_wide(record);
+        });
+        if (first != all.end()) records.push_back(std::move(*first));
       });
   return records;
 }
@@ -109,7 +114,8 @@ Subject subject_of(Context& context, const ProbeOptions& given) {
     subject.purpose = ProbeFor::plan;
     const auto path = plan.resolve(subject.prompt.file);
     subject.wording = parse_prompt_file(context.files.read(path), path.string());
-    subject.records = first_records(context.files, plan, given);
+    subject.records =
+        first_records(context.files, plan, given, subject.backend.read != ReadMode::native);
   }
   if (subject.records.empty()) subject.records = built_in_records();
   if (!subject.backend.key_env.empty() && !given.key_env) {

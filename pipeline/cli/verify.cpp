@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 
 namespace preval {
 namespace {
@@ -31,6 +32,7 @@ Json verify_json(const Plan& plan, const VerifyResult& result) {
                        {"registered_families", check.registered_families},
                        {"found_families", check.found_families},
                        {"problem", check.problem.empty() ? Json() : Json(check.problem)},
+                       {"note", check.note.empty() ? Json() : Json(check.note)},
                        {"dataset", check.group},
                        {"path", check.path.generic_string()}});
   }
@@ -54,8 +56,9 @@ std::string short_digest(const std::string& sha256) {
 std::string details(const SubsetCheck& check) {
   switch (check.status) {
     case SubsetStatus::ok:
-      return fmt::format("{} records, {} families, sha256 {}", grouped(check.found_records),
-                         grouped(check.found_families), short_digest(check.found_sha256));
+      return fmt::format("{} records, {} families, sha256 {}{}", grouped(check.found_records),
+                         grouped(check.found_families), short_digest(check.found_sha256),
+                         check.note.empty() ? "" : "; " + check.note);
     case SubsetStatus::missing:
       return check.problem;
     case SubsetStatus::mismatch:
@@ -85,7 +88,9 @@ void verify(Context& context, const VerifyOptions& options) {
   const auto warn = [&](const std::string& text) {
     if (!context.quiet) context.err << "warning: " << text << '\n';
   };
-  const VerifyResult result = verify_data(context.files, plan, data, warn);
+  const SignalInterrupt interrupt;
+  const VerifyResult result =
+      verify_data(context.files, plan, data, warn, {}, [&] { return interrupt.level() > 0; });
   if (options.json) {
     context.out << verify_json(plan.effective, result).dump(2) << '\n';
   } else {

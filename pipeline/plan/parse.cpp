@@ -15,6 +15,16 @@ namespace preval {
 namespace {
 
 constexpr int kPlanFormat = 1;
+// A day. What waits longer is not waiting but forgotten, and every clock can count to it.
+constexpr Range kWait{0, 86'400, true};
+constexpr double kMostHours = 87'600;  // ten years
+// Requests at once, and threads: more than any server takes, few enough for any machine to hold.
+constexpr double kMostAtOnce = 4096;
+// Tokens of a context or of a vocabulary: sixteen times what the largest models have, and far below
+// where such counts overflow when they are added up.
+constexpr Range kTokens{1, 16'777'216};
+constexpr Range kFileBytes{1, 1'125'899'906'842'624};  // 2^50
+constexpr std::int64_t kCheckpointBytes = std::int64_t{1} << 53;
 
 const std::vector<std::string> kMetrics{"accuracy",     "agreement", "ece10",
                                         "ece_after_50", "brier",     "nll"};
@@ -91,7 +101,7 @@ Hypothesis read_hypothesis(ObjectReader& in) {
 Pass read_pass(ObjectReader& in) {
   Pass pass;
   pass.records = in.integer("records", not_negative);
-  pass.concurrency = in.integer_or("concurrency", 1, at_least_one);
+  pass.concurrency = in.integer_or("concurrency", 1, Range{1, kMostAtOnce});
   return pass;
 }
 
@@ -159,11 +169,15 @@ Checkpoint read_checkpoint(ObjectReader& in) {
     CheckpointFile read;
     read.name = file.relative_path("name");
     read.sha256 = file.digest("sha256");
-    read.bytes = file.integer_or<std::int64_t>("bytes", 0, at_least_one);
+    read.bytes = file.integer_or<std::int64_t>("bytes", 0, kFileBytes);
     file.finish();
     if (read.name.find("..") != std::string::npos) file.fail("name", "must not hold \"..\"");
     for (const CheckpointFile& other : checkpoint.files) {
       if (other.name == read.name) file.fail("name", fmt::format("file \"{}\" twice", read.name));
+    }
+    if (read.bytes > kCheckpointBytes - checkpoint.bytes) {
+      file.fail("bytes",
+                fmt::format("all files together must have at most {} bytes", kCheckpointBytes));
     }
     all_sizes_known = all_sizes_known && read.bytes > 0;
     checkpoint.bytes += read.bytes;
@@ -205,16 +219,16 @@ ServerCommand read_server(ObjectReader& in) {
 
 Timeouts read_timeouts(ObjectReader& in) {
   Timeouts timeouts;
-  timeouts.connect_s = in.number_or("connect_s", timeouts.connect_s, any_positive);
-  timeouts.first_byte_s = in.number_or("first_byte_s", timeouts.first_byte_s, any_positive);
-  timeouts.total_s = in.number_or("total_s", timeouts.total_s, any_positive);
+  timeouts.connect_s = in.number_or("connect_s", timeouts.connect_s, kWait);
+  timeouts.first_byte_s = in.number_or("first_byte_s", timeouts.first_byte_s, kWait);
+  timeouts.total_s = in.number_or("total_s", timeouts.total_s, kWait);
   return timeouts;
 }
 
 Simulation read_simulation(ObjectReader& in) {
   Simulation simulation;
   simulation.accuracy = in.number_or("accuracy", simulation.accuracy, share);
-  simulation.sharpness = in.number_or("sharpness", simulation.sharpness, any_positive);
+  simulation.sharpness = in.number_or("sharpness", simulation.sharpness, Range{0, 1000, true});
   simulation.missing = in.number_or("missing", simulation.missing, share);
   simulation.seed = in.integer_or<std::uint64_t>("seed", simulation.seed, not_negative);
   return simulation;
@@ -291,8 +305,8 @@ BackendSpec read_backend(ObjectReader& in) {
   backend.kind = in.word("kind", kBackendKinds);
   backend.read =
       in.one_of("read", {ReadMode::exact, ReadMode::top_k, ReadMode::text_top_k, ReadMode::native});
-  backend.k = in.integer_or("k", 0, at_least_one);
-  backend.raw_probs = in.integer_or("raw_probs", backend.raw_probs, at_least_one);
+  backend.k = in.integer_or("k", 0, kTokens);
+  backend.raw_probs = in.integer_or("raw_probs", backend.raw_probs, kTokens);
   backend.lead = in.one_of_or("lead", backend.lead, {LeadForm::assistant, LeadForm::none});
   backend.spellings = read_spellings(in);
   backend.scored =
@@ -308,12 +322,12 @@ BackendSpec read_backend(ObjectReader& in) {
   backend.key_env = in.text_or("key_env", "");
   backend.model = in.text_or("model", "");
   backend.kv_cache = in.text_or("kv_cache", "");
-  backend.context = in.integer_or("context", backend.context, at_least_one);
-  backend.slots = in.integer_or("slots", backend.slots, Range{1, 4096});
-  backend.threads = in.integer_or("threads", backend.threads, not_negative);
-  backend.concurrency = in.integer_or("concurrency", backend.concurrency, Range{1, 4096});
+  backend.context = in.integer_or("context", backend.context, kTokens);
+  backend.slots = in.integer_or("slots", backend.slots, Range{1, kMostAtOnce});
+  backend.threads = in.integer_or("threads", backend.threads, Range{0, kMostAtOnce});
+  backend.concurrency = in.integer_or("concurrency", backend.concurrency, Range{1, kMostAtOnce});
   in.object_if("timeouts", [&](ObjectReader& limits) { backend.timeouts = read_timeouts(limits); });
-  backend.attempts = in.integer_or("attempts", backend.attempts, at_least_one);
+  backend.attempts = in.integer_or("attempts", backend.attempts, Range{1, 1000});
   backend.breaker = in.integer_or("breaker", backend.breaker, at_least_one);
   in.object_if("price", [&](ObjectReader& price) {
     backend.usd_per_hour = price.number_if("usd_per_hour", not_negative);
@@ -333,7 +347,7 @@ Arm read_arm(ObjectReader& in) {
   arm.backend = in.text("backend");
   arm.confirmatory = in.flag("confirmatory");
   arm.fallback_group = in.text_or("fallback_group", "");
-  arm.boot_limit_s = in.number_or("boot_limit_s", arm.boot_limit_s, any_positive);
+  arm.boot_limit_s = in.number_or("boot_limit_s", arm.boot_limit_s, kWait);
   return arm;
 }
 
@@ -376,7 +390,7 @@ Plan parse_plan(const Json& json, const std::string& where) {
   plan.margins = in.numbers_or("margins", any_positive, kMetrics);
   in.object_if("budget", [&](auto& item) {
     plan.budget_usd = item.number_if("usd", not_negative);
-    plan.budget_hours = item.number_if("hours", not_negative);
+    plan.budget_hours = item.number_if("hours", Range{0, kMostHours});
   });
   in.object_if("published", [&](auto& item) {
     PublishedSpec published;

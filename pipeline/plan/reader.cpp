@@ -42,8 +42,8 @@ bool is_name_character(char c) {
 
 std::string range_text(Range range) {
   if (std::isfinite(range.most) && std::isfinite(range.least)) {
-    return fmt::format("{} {} to {}", range.above_least ? "above" : "from", range.least,
-                       range.most);
+    return range.above_least ? fmt::format("above {} and at most {}", range.least, range.most)
+                             : fmt::format("from {} to {}", range.least, range.most);
   }
   if (std::isfinite(range.most)) return fmt::format("at most {}", range.most);
   return fmt::format("{} {}", range.above_least ? "above" : "at least", range.least);

@@ -153,7 +153,8 @@ std::string least_label_mass(const ReportModel& model, std::size_t arm) {
 }
 
 struct ArmTotals {
-  std::int64_t registered = 0, answered = 0, failed = 0, not_asked = 0, tied = 0, one_label = 0;
+  std::int64_t registered = 0, answered = 0, failed = 0, not_asked = 0, unreadable = 0, tied = 0,
+               one_label = 0;
   std::optional<double> all_returned = 0;  ///< a count until divided; nothing: unknown
 };
 
@@ -166,6 +167,7 @@ ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
       totals.answered += cell.accuracy->n_answered;
       totals.failed += cell.n_failed;
       totals.not_asked += cell.n_not_asked();
+      totals.unreadable += cell.n_unreadable;
       totals.tied += cell.accuracy->n_tied;
       totals.one_label += cell.accuracy->n_one_label;
       if (cell.accuracy->n_answered == 0) continue;
@@ -183,6 +185,14 @@ ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
     *totals.all_returned /= static_cast<double>(totals.answered);
   }
   return totals;
+}
+
+/// Of cells that were measured: whole subsets that an arm cannot read are not in its totals.
+bool has_unreadable(const ReportModel& model) {
+  for (std::size_t i = 0; i < model.arms.size(); ++i) {
+    if (model.arms[i].started && totals_of(model, i).unreadable > 0) return true;
+  }
+  return false;
 }
 
 Table native_table(const ReportModel& model) {
@@ -232,6 +242,19 @@ std::vector<std::string> absent_things(const ReportModel& model) {
   }
   for (const ReportArm& arm : model.arms) {
     if (!arm.started) lines.push_back(fmt::format("arm {}: {}", arm.name, arm_state(arm)));
+  }
+  for (const ReportGroup& group : model.groups) {
+    for (std::size_t i = 0; i < model.arms.size(); ++i) {
+      for (std::size_t s = 0; s < group.subsets.size(); ++s) {
+        const ReportCell& cell = group.arms[i].cells[s];
+        if (cell.n_unreadable == 0) continue;
+        const bool wholly = cell.n_unreadable >= group.subsets[s].n_registered;
+        lines.push_back(fmt::format(
+            "arm {}, subset {}: {}: {}", model.arms[i].name, group.subsets[s].name,
+            wholly ? "not readable, no accuracy" : "in part not readable, which counts as wrong",
+            cell.unreadable));
+      }
+    }
   }
   return lines;
 }
@@ -314,6 +337,8 @@ Section completeness_section(const ReportModel& model) {
   Table table;
   table.columns = {
       {"arm"}, {"registered", true}, {"answered", true}, {"given up", true}, {"not asked", true}};
+  const bool any_unreadable = has_unreadable(model);
+  if (any_unreadable) table.columns.push_back({"not readable", true});
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     if (!model.arms[i].started) continue;
     const ArmTotals totals = totals_of(model, i);
@@ -322,6 +347,7 @@ Section completeness_section(const ReportModel& model) {
                           {grouped(totals.answered)},
                           {grouped(totals.failed)},
                           {grouped(totals.not_asked)}});
+    if (any_unreadable) table.rows.back().push_back({grouped(totals.unreadable)});
   }
   // Without scores the counts are not known here, which is not the same as 0.
   if (!table.rows.empty() && model.scored) section.blocks.push_back(std::move(table));

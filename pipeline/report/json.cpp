@@ -106,6 +106,7 @@ Json subset_json(const ReportGroup& group, const ReportSubset& subset, const Rep
   json["n_tied"] = row.n_tied;
   json["n_failed"] = cell.n_failed;
   json["absent_labels"] = bounds_json(cell.bounds);
+  json["n_unreadable"] = cell.n_unreadable;
   return json;
 }
 

@@ -205,6 +205,15 @@ class ModelReader {
         place->n_failed = query.integer(4);
       }
     }
+    Stmt unreadable(db_,
+                    "SELECT a.id, u.dataset, u.subset, u.n, u.reason FROM v_unreadable u JOIN arm "
+                    "a ON a.name = u.arm WHERE a.status = 'started'");
+    while (unreadable.step()) {
+      if (ReportCell* place = cell(unreadable.text(1), unreadable.integer(0), unreadable.text(2))) {
+        place->n_unreadable = unreadable.integer(3);
+        place->unreadable = unreadable.text(4);
+      }
+    }
   }
 
   void read_calibration() {

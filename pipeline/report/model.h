@@ -96,16 +96,20 @@ struct ReportSubset {
 
 /// One arm on one subset. Without scores when the arm or the subset was not run.
 struct ReportCell {
-  std::string state;          ///< complete, incomplete, no answer, or why nothing was measured
-  std::int64_t n_failed = 0;  ///< given up
+  std::string state;              ///< complete, incomplete, no answer, or why nothing was measured
+  std::int64_t n_failed = 0;      ///< given up
+  std::int64_t n_unreadable = 0;  ///< with more options than the arm can read: never asked
+  std::string unreadable;         ///< the same in words; empty when there is none
   std::optional<ReportAccuracy> accuracy;
   std::optional<ReportCalibration> calibration;
   std::optional<ReportBounds> bounds;  ///< of reads that can lack labels
 
-  /// Registered records that were neither answered nor given up; 0 where nothing was run.
+  /// Registered records that the arm can read and that were neither answered nor given up; 0 where
+  /// nothing was run.
   std::int64_t n_not_asked() const {
     if (!accuracy) return 0;
-    const std::int64_t left = accuracy->n_registered - accuracy->n_answered - n_failed;
+    const std::int64_t left =
+        accuracy->n_registered - accuracy->n_answered - n_failed - n_unreadable;
     return left > 0 ? left : 0;
   }
 };

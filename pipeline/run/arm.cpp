@@ -96,6 +96,7 @@ class ArmRun {
     if (const std::string reason = key_not_given(spec_.key_env); !reason.empty()) {
       return not_run(reason, true);
     }
+    for (const SubsetIndex& index : subsets_) tell(left_out(index, prompt_form(spec_.read)));
     try {
       if (nothing_left_to_ask()) return {};
       if (spec_.kind != "simulated") check_checkpoint();
@@ -105,7 +106,6 @@ class ArmRun {
       facts_ = who_answers("identity");
       preflight();
       ArmResult result = read();
-      if (recording_ != nullptr) recording_->flush();
       stop();
       return result;
     } catch (const Error& error) {
@@ -203,7 +203,7 @@ class ArmRun {
             ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
             "scripts/setup.sh engine fetches the quickstart's; --checkpoints names another folder");
       }
-      const std::string found = sha256_file(seams_.files, path);
+      const std::string found = sha256_file(seams_.files, path, [&] { return stopped(); });
       if (found != file.sha256) {
         throw Error(
             ErrorKind::drift,
@@ -268,6 +268,7 @@ class ArmRun {
                   fmt::format("transcript {} was recorded from kind {}, the plan says {}",
                               path.string(), transcript.header.kind, spec_.transcript->protocol));
     }
+    tell(transcript.notice);
     return std::make_unique<ReplayTransport>(std::move(transcript));
   }
 
@@ -278,8 +279,15 @@ class ArmRun {
         std::move(transport_), seams_.files,
         options_.record / fmt::format("{}.transcript.jsonl", arm_.id),
         TranscriptHeader{arm_.id, kind});
-    recording_ = recording.get();
+    tell(recording->notice());
     transport_ = std::move(recording);
+  }
+
+  /// A warning that is worth keeping; nothing when there is none.
+  void tell(const std::string& warning) {
+    if (warning.empty()) return;
+    store_.event(arm_.id, "warning", warning);
+    seams_.events.notice(fmt::format("arm {}: {}", arm_.id, warning));
   }
 
   void reach_server() {
@@ -407,7 +415,7 @@ class ArmRun {
     std::vector<Record> records;
     std::vector<Prompt> prompts;
     for (const SubsetIndex& index : subsets_) {
-      auto first = first_record(seams_.files, index);
+      auto first = first_record(seams_.files, index, prompt_form(spec_.read));
       if (!first) continue;
       prompts.push_back(
           prompt_for(wording_, plan_.effective.prompt, *first, "none", prompt_form(spec_.read)));
@@ -526,7 +534,6 @@ class ArmRun {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Transport> transport_;
-  RecordingTransport* recording_ = nullptr;  // transport_, while it records
   Endpoint endpoint_;
   std::string engine_version_;
   Json facts_;               // of the server, before the first read

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
+#include "backend/redact.h"
 #include "base/error.h"
 
 namespace preval {
@@ -23,6 +25,30 @@ constexpr std::size_t kLongestKey = 16 * 1024;
 std::string environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::string() : value;
+}
+
+/// A key is taken out of everything that is written (backend/redact.h), and sent in a header: one
+/// that is too short for the first, or holds what cannot stand in the second, is refused. What it
+/// is is not said.
+std::string usable(std::string key, const std::string& origin) {
+  const auto refuse = [&](const std::string& why) {
+    return Error(ErrorKind::usage, fmt::format("{}: {}", origin, why),
+                 "for a server that asks for no key, leave key_env out of the plan");
+  };
+  if (key.size() < kShortestSecret) {
+    throw refuse(
+        fmt::format("its key of {} characters is too short to be kept out of what is "
+                    "written, at least {} are needed",
+                    key.size(), kShortestSecret));
+  }
+  const bool visible =
+      std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
+  if (!visible) {
+    throw refuse(
+        "its key holds a space, a control character or one that is not ASCII, and cannot "
+        "stand in a header");
+  }
+  return key;
 }
 
 /// The checks are made on the open file, so that it cannot be another one when it is read.
@@ -61,7 +87,10 @@ std::string bearer_key(const std::string& variable) {
     throw Error(ErrorKind::usage, fmt::format("{} and {} are both set", variable, file_variable),
                 "one key is enough: unset the other");
   }
-  if (!path.empty()) return key_of_file(path, file_variable);
+  if (!path.empty()) {
+    return usable(key_of_file(path, file_variable),
+                  fmt::format("key file {} ({})", path, file_variable));
+  }
   if (key.empty()) {
     throw Error(
         ErrorKind::backend, fmt::format("the key variable {} is not set", variable),
@@ -69,7 +98,7 @@ std::string bearer_key(const std::string& variable) {
                     "anywhere",
                     file_variable));
   }
-  return key;
+  return usable(key, fmt::format("the key variable {}", variable));
 }
 
 std::string key_not_given(const std::string& variable) {

@@ -10,8 +10,9 @@ namespace preval {
 
 /// The key of a backend whose plan says `"key_env": variable`: the value of that variable, or the
 /// content of the file that VARIABLE_FILE names, less the line end. Empty for an empty name. Throws
-/// backend when neither is set, usage when both are, and usage for a file that is not ours or that
-/// anybody else may read (its mode must be 0600 or stricter).
+/// backend when neither is set, usage when both are, usage for a file that is not ours or that
+/// anybody else may read (its mode must be 0600 or stricter), and usage for a key that is too short
+/// to be taken out of what is written or holds what cannot stand in a header.
 std::string bearer_key(const std::string& variable);
 
 /// "key not given: VARIABLE is not set" when a backend needs a key and there is none, or empty.

@@ -61,7 +61,8 @@ class Run {
         [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
           verified.push_back(
               index_subset(store_, plan_.effective, wording_, group, subset, {}, records));
-        });
+        },
+        [&] { return seams_.interrupt.level() > 0; });
     for (const SubsetCheck& check : found.subsets) {
       store_.record_check(check);
       if (!selected(options_.subsets, check.subset)) continue;
@@ -186,7 +187,8 @@ RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan
     store.end_run(result.outcome(), result.exit_code());
     return result;
   } catch (const Error& error) {
-    store.end_run("failed", 1);
+    const bool stopped = error.kind() == ErrorKind::interrupted;
+    store.end_run(stopped ? "interrupted" : "failed", stopped ? 130 : 1);
     throw;
   }
 }
@@ -195,8 +197,8 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
                              Db* store) {
   const Plan& effective = plan.effective;
   std::vector<ArmPlan> arms;
-  std::int64_t registered = 0;
-  Json names = Json::array();  // of the subsets that are there and selected
+  std::int64_t registered = 0, too_wide = 0;  // reads; those that no arm can make by token
+  Json names = Json::array();                 // of the subsets that are there and selected
   verify_data(
       files, plan, options.data, [](const std::string&) {},
       [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
@@ -204,13 +206,16 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
         names.push_back(subset.id);
         auto count = static_cast<std::int64_t>(records.size());
         if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
-        registered += count * effective.repeats *
-                      static_cast<std::int64_t>(variants_of(group, subset.type).size());
+        const std::int64_t times =
+            effective.repeats * static_cast<std::int64_t>(variants_of(group, subset.type).size());
+        registered += count * times;
+        too_wide += times * std::count_if(records.begin(), records.begin() + count, is_too_wide);
       });
   for (const Arm& arm : effective.arms) {
     if (!selected(options.arms, arm.id)) continue;
     ArmPlan each{arm.id, not_run_reason(effective, arm, options),
                  arm.confirmatory && !options.exploratory, registered, 0};
+    if (effective.backend(arm.backend).read != ReadMode::native) each.registered -= too_wide;
     if (store != nullptr) {
       const std::string settings = answer_settings(effective, arm).dump();
       Stmt count(
@@ -224,7 +229,7 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
       count.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
       count.bind(5, names.dump());
       count.step();
-      each.stored = std::min(count.integer(0), registered);
+      each.stored = std::min(count.integer(0), each.registered);
     }
     arms.push_back(each);
   }

@@ -71,7 +71,8 @@ void gate(Files& files, const OpenPlan& plan, bool exploratory);
 /// Throws usage errors for arms or subsets that the plan does not have, with a suggestion.
 void check_selection(const Plan& plan, const RunOptions& options);
 
-/// Runs what is missing. Throws only where nothing could be begun; afterwards everything that goes
+/// Runs what is missing. Throws only where nothing could be begun, or the user stopped it before
+/// anything was (interrupted); afterwards everything that goes
 /// wrong is evidence in the store and part of the result.
 RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan,
                        const Json& published, const RunOptions& options, const RunInfo& info);

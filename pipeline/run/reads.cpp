@@ -133,6 +133,7 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
         const auto known = std::find(subsets[s].group->variants.begin(),
                                      subsets[s].group->variants.end(), variant);
         for (std::size_t i = 0; i < count; ++i) {
+          if (prompts[i] == 0) continue;  // no prompt of this form: see left_out()
           ++list.total[s];
           if (store.has_prediction(configuration, prompts[i], repeat)) {
             ++list.done[s];
@@ -205,7 +206,7 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
       return;
     }
     ++outcome.failed;
-    if (smoke && outcome.first_problem.empty()) {
+    if (smoke && failure.error_class != "record_refused" && outcome.first_problem.empty()) {
       outcome.first_problem = fmt::format("record {} failed ({}): {}", job.record->id,
                                           failure.error_class, failure.message);
     }

@@ -37,7 +37,11 @@ constexpr milliseconds kFirstPoll{50}, kLongestPoll{1000};
 constexpr double kHealthPatience = 2;  // seconds for one health check
 // A server that is being started opens its port late; a mistyped address never does.
 constexpr duration<double> kLongestRefusal{30};
-constexpr milliseconds kShortCommand{10'000};
+constexpr milliseconds kShortStep{10};  // between two looks at a short command
+constexpr milliseconds kReaping{1000};  // for the kernel to end what was killed
+constexpr std::size_t kMostKept = 64 * 1024, kBlock = 16 * 1024;
+// A pipe holds 1 MiB at most: after so many blocks all that an ended command wrote has been taken.
+constexpr int kBlocksOfPipe = 64;
 constexpr std::streamoff kLogTail = 64 * 1024;
 
 [[noreturn]] void system_error(const std::string& what) {
@@ -113,25 +117,47 @@ int port_of(const std::string& url) {
   return port ? static_cast<int>(*port) : 80;
 }
 
-/// Reads what comes until both pipes end or the time is over; says whether they ended.
-bool drain(std::array<Descriptor, 2>& ends, std::array<std::string*, 2> texts, milliseconds limit) {
-  const auto until = steady_clock::now() + limit;
-  while (ends[0].get() >= 0 || ends[1].get() >= 0) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
-    if (left <= 0) return false;
-    std::array<pollfd, 2> waiting{pollfd{ends[0].get(), POLLIN, 0},
-                                  pollfd{ends[1].get(), POLLIN, 0}};
-    if (poll(waiting.data(), waiting.size(), static_cast<int>(left)) < 0 && errno != EINTR)
-      return false;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (waiting[i].revents == 0) continue;
-      std::array<char, 4096> block;
-      const ssize_t got = read(ends[i].get(), block.data(), block.size());
-      if (got > 0) texts[i]->append(block.data(), static_cast<std::size_t>(got));
-      if (got == 0 || (got < 0 && errno != EINTR)) ends[i].reset();
+/// What one stream of a short command said: the first 64 KiB of it.
+struct Heard {
+  Descriptor end;
+  std::string text;
+};
+
+/// Takes what has come on either stream after at most `patience`; says whether anything had. More
+/// than is kept is read and forgotten, so that the command does not stand still.
+bool take_what_comes(std::array<Heard, 2>& streams, milliseconds patience) {
+  std::array<pollfd, 2> waiting{pollfd{streams[0].end.get(), POLLIN, 0},
+                                pollfd{streams[1].end.get(), POLLIN, 0}};
+  if (poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return false;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (waiting[i].revents == 0) continue;
+    std::array<char, kBlock> block;
+    const ssize_t got = read(streams[i].end.get(), block.data(), block.size());
+    if (got > 0) {
+      const std::size_t room = kMostKept - streams[i].text.size();
+      streams[i].text.append(block.data(), std::min(static_cast<std::size_t>(got), room));
     }
+    if (got == 0 || (got < 0 && errno != EINTR)) streams[i].end.reset();
   }
   return true;
+}
+
+/// Whether a child has ended. It stays a zombie, so that its number still means its group.
+bool has_ended(pid_t pid) {
+  siginfo_t facts = {};
+  const int found = waitid(P_PID, static_cast<id_t>(pid), &facts, WEXITED | WNOHANG | WNOWAIT);
+  return found == 0 ? facts.si_pid == pid : errno == ECHILD;
+}
+
+/// The status of a child that has ended or was killed.
+int reap(pid_t pid) {
+  int status = 0;
+  for (milliseconds waited{0}; waited < kReaping; waited += kShortStep) {
+    const pid_t got = waitpid(pid, &status, WNOHANG);
+    if (got == pid || (got < 0 && errno != EINTR)) break;
+    poll(nullptr, 0, static_cast<int>(kShortStep.count()));
+  }
+  return status;
 }
 
 std::string last_line(std::string text) {
@@ -167,7 +193,7 @@ std::vector<std::string> fill_command(const std::vector<std::string>& command,
 }
 
 std::string first_line_of(const std::vector<std::string>& command,
-                          const std::vector<std::string>& hidden) {
+                          const std::vector<std::string>& hidden, milliseconds limit) {
   check_not_empty(command);
   Pipe out = make_pipe(), err = make_pipe();
   posix_spawn_file_actions_t files;
@@ -187,23 +213,29 @@ std::string first_line_of(const std::vector<std::string>& command,
   if (reason != 0) throw cannot_start(command[0], reason);
   out.write_end.reset();
   err.write_end.reset();
-  std::string text, complaint;
-  std::array<Descriptor, 2> ends{std::move(out.read_end), std::move(err.read_end)};
-  const bool over = drain(ends, {&text, &complaint}, kShortCommand);
-  if (!over) kill(-pid, SIGKILL);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  std::array<Heard, 2> said{Heard{std::move(out.read_end), {}}, Heard{std::move(err.read_end), {}}};
+  const auto until = steady_clock::now() + limit;
+  bool ended = false;
+  while (!(ended = has_ended(pid)) && steady_clock::now() < until) {
+    take_what_comes(said, kShortStep);
   }
+  // A child that it left behind may hold the pipes for ever: what counts is that the command ended.
+  kill(-pid, SIGKILL);
+  for (int block = 0; ended && block < kBlocksOfPipe; ++block) {
+    if (!take_what_comes(said, milliseconds(0))) break;
+  }
+  const int status = reap(pid);
   const std::string called = join(command, " ");
-  if (!over) {
-    throw Error(ErrorKind::backend, fmt::format("{} does not end within 10 s", called));
+  if (!ended) {
+    throw Error(ErrorKind::backend, fmt::format("{} does not end within {} s", called,
+                                                std::chrono::duration<double>(limit).count()));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string words = last_line(std::move(complaint));
+    const std::string words = last_line(std::move(said[1].text));
     throw Error(ErrorKind::backend, fmt::format("{}: {}{}{}", called, words_for(status),
                                                 words.empty() ? "" : ": ", words));
   }
-  std::string line = text.substr(0, text.find('\n'));
+  std::string line = said[0].text.substr(0, said[0].text.find('\n'));
   if (!line.empty() && line.back() == '\r') line.pop_back();
   line = printable(line);
   if (line.empty()) throw Error(ErrorKind::backend, fmt::format("{} prints nothing", called));

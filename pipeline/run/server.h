@@ -21,10 +21,12 @@ int free_port();
 std::vector<std::string> fill_command(const std::vector<std::string>& command,
                                       const std::map<std::string, std::string>& values);
 
-/// Standard output of a short command, first line, at most 10 s. The command does not see the
-/// environment variables `hidden`. Throws backend errors.
+/// Standard output of a short command, first line, cut at 64 KiB. The command does not see the
+/// environment variables `hidden`. When it has ended, and after `limit` in any case, its process
+/// group is killed; what has left that group is not waited for. Throws backend errors.
 std::string first_line_of(const std::vector<std::string>& command,
-                          const std::vector<std::string>& hidden = {});
+                          const std::vector<std::string>& hidden = {},
+                          std::chrono::milliseconds limit = std::chrono::seconds(10));
 
 class Server {
  public:

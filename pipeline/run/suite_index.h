@@ -18,15 +18,21 @@ struct SubsetIndex {
   const Subset* subset = nullptr;
   std::filesystem::path path;
   std::vector<std::int64_t> records;  ///< record.id by position
-  /// Form, variant → prompt.id by position.
+  TooWide too_wide;                   ///< of its records, for reads by token
+  /// Form, variant → prompt.id by position; 0 where the record cannot be put in this form.
   std::map<std::pair<PromptForm, std::string>, std::vector<std::int64_t>> prompts;
 };
 
 /// The variants of a group that this question type has: `reversed` is for choice questions.
 std::vector<std::string> variants_of(const DatasetGroup& group, QuestionType type);
 
-/// The first record of a subset's file, or nothing when it has none.
-std::optional<Record> first_record(Files& files, const SubsetIndex& index);
+/// What is not asked in this form, in words for people: "subset X: …"; empty when everything is. An
+/// arm that reads so has no pending reads of these records.
+std::string left_out(const SubsetIndex& index, PromptForm form);
+
+/// The first record of a subset's file that can be asked in this form, or nothing when there is
+/// none.
+std::optional<Record> first_record(Files& files, const SubsetIndex& index, PromptForm form);
 
 /// Renders every prompt of a subset, in the forms that the plan's arms ask for, and registers
 /// records and prompts in the store. Records that cannot be put to a model by token (more than 26

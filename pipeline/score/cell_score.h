@@ -36,12 +36,12 @@ struct AccuracyScore {
 /// Unanswered records count as wrong: the share is over the registered ones.
 AccuracyScore score_accuracy(const Cell& cell, const ScoredSubset& subset);
 
-/// Sums a group. Subsets that are missing or dropped are in of_subsets only.
+/// Sums a group. Subsets that are missing, dropped or not readable are in of_subsets only.
 class PooledAccuracy {
  public:
   explicit PooledAccuracy(std::string scope);
   void add(const AccuracyScore& subset);
-  void add_unverified() { ++sum_.of_subsets; }
+  void add_unmeasured() { ++sum_.of_subsets; }
   /// Nothing when the plan has no subset of the group.
   std::optional<AccuracyScore> pooled() const;
   /// The mean of the subsets' accuracies, each weighing the same.

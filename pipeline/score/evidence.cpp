@@ -285,11 +285,19 @@ Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kin
   return CellReader(db, arm, subset, kind).read();
 }
 
+std::set<std::pair<std::string, std::string>> read_unreadable(Db& db, const std::string& dataset) {
+  Stmt query(db, "SELECT arm, subset FROM v_unreadable WHERE dataset = ? AND n >= n_registered");
+  query.bind(1, dataset);
+  std::set<std::pair<std::string, std::string>> cells;
+  while (query.step()) cells.emplace(query.text(0), query.text(1));
+  return cells;
+}
+
 std::map<std::pair<std::string, std::string>, std::size_t> read_not_asked(
     Db& db, const std::string& dataset) {
   Stmt query(db,
-             "SELECT arm, subset, n_not_asked FROM v_completeness WHERE dataset = ? AND "
-             "variant = 'none' AND repeat = 0 AND n_not_asked > 0");
+             "SELECT arm, subset, n_not_asked + n_unreadable FROM v_completeness WHERE dataset = ? "
+             "AND variant = 'none' AND repeat = 0 AND n_not_asked + n_unreadable > 0");
   query.bind(1, dataset);
   std::map<std::pair<std::string, std::string>, std::size_t> counts;
   while (query.step()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,8 +87,12 @@ int counted_kind(Db& db);
 /// of the record ids as strings.
 Cell read_cell(Db& db, const ScoredArm& arm, const ScoredSubset& subset, int kind);
 
-/// Records that a started arm neither answered nor gave up, by arm and subset (names), for the
-/// verified subsets of a dataset. One pass over all evidence.
+/// Arms and subsets (names) of a dataset where the arm can read none of the subset's questions:
+/// nothing is measured there, as where a subset is missing.
+std::set<std::pair<std::string, std::string>> read_unreadable(Db& db, const std::string& dataset);
+
+/// Records that a started arm neither answered nor gave up, those that it cannot read included, by
+/// arm and subset (names), for the verified subsets of a dataset. One pass over all evidence.
 std::map<std::pair<std::string, std::string>, std::size_t> read_not_asked(
     Db& db, const std::string& dataset);
 

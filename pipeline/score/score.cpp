@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "score/comparison.h"
 #include "score/evidence.h"
@@ -55,6 +56,7 @@ class GroupScorer {
         spec_(spec),
         kind_(kind),
         dataset_(std::move(dataset)),
+        unreadable_(read_unreadable(db, dataset_)),
         sums_(arms.size()) {
     for (ArmSums& sums : sums_) {
       for (const std::string_view scope : kScopes) {
@@ -111,11 +113,13 @@ class GroupScorer {
 
   void score_cell(std::size_t i, const ScoredSubset& subset) {
     const ScoredArm& arm = arms_[i];
+    const bool readable = !unreadable_.contains({arm.name, subset.name});
+    const bool measured = arm.started && subset.verified && readable;
     Cell cell;
-    if (arm.started && subset.verified) cell = read_cell(db_, arm, subset, kind_);
+    if (measured) cell = read_cell(db_, arm, subset, kind_);
     const AccuracyScore accuracy = score_accuracy(cell, subset);
     std::optional<double> our_ece;
-    if (arm.started && subset.verified) {
+    if (measured) {
       const CalibrationScore calibration = score_calibration(cell, subset.scoring, spec_);
       our_ece = calibration.ece;
       tables_.put(arm.id, dataset_, accuracy);
@@ -126,10 +130,10 @@ class GroupScorer {
     }
     for (std::size_t s = 0; s < kScopes.size(); ++s) {
       if (!is_in(subset, kScopes[s])) continue;
-      if (subset.verified) {
+      if (subset.verified && readable) {
         sums_[i].accuracy[s].add(accuracy);
       } else {
-        sums_[i].accuracy[s].add_unverified();
+        sums_[i].accuracy[s].add_unmeasured();
       }
     }
     if (suite_) compare_with_published(i, subset, accuracy, our_ece);
@@ -182,6 +186,7 @@ class GroupScorer {
   const CalibrationSpec& spec_;
   int kind_;
   std::string dataset_;
+  std::set<std::pair<std::string, std::string>> unreadable_;  // arm, subset
   bool suite_ = false;
   std::size_t of_subsets_ = 0;
   std::vector<ArmSums> sums_;

@@ -87,6 +87,21 @@ JOIN subset s ON s.id = e.subset_id
 JOIN arm a ON a.id = e.arm_id
 JOIN option o ON o.set_id = r.set_id AND o.position = l.option;
 
+-- A letter stands for each of 26 options; position 26 is the 27th.
+CREATE VIEW v_unreadable AS
+SELECT a.name AS arm, s.name AS subset, w.n AS n, s.registered_records AS n_registered,
+       w.n || ' of ' || s.registered_records || ' questions have up to ' || w.most ||
+       ' options, reads by token take at most 26' AS reason,
+       s.dataset
+FROM (SELECT r.subset_id, count(*) AS n,
+             max((SELECT count(*) FROM option o WHERE o.set_id = r.set_id)) AS most
+      FROM record r JOIN option x ON x.set_id = r.set_id AND x.position = 26
+      WHERE r.current = 1
+      GROUP BY r.subset_id) w
+JOIN subset s ON s.id = w.subset_id AND s.status = 'ok' AND s.in_plan = 1
+JOIN arm a ON a.read <> 'native' AND a.in_plan = 1
+ORDER BY a.position, s.position;
+
 CREATE VIEW v_accuracy AS
 WITH live AS (
   SELECT arm_id, subset_id, count(*) AS n, sum(correct) AS k
@@ -96,10 +111,12 @@ headline AS (
   SELECT a.id AS arm_id, a.name AS arm, a.position AS arm_position, a.status, a.reason,
          s.name AS subset, s.dataset, s.position AS subset_position, s.type,
          s.status AS subset_status, s.registered_records AS n_registered,
-         a.status = 'started' AND s.status = 'ok' AS measured,
+         a.status = 'started' AND s.status = 'ok' AND coalesce(u.n, 0) < s.registered_records AS measured,
+         coalesce(u.n, 0) AS n_unreadable, u.reason AS unreadable,
          coalesce(l.n, 0) AS n_answered, coalesce(l.k, 0) AS n_correct
   FROM arm a JOIN subset s
   LEFT JOIN live l ON l.arm_id = a.id AND l.subset_id = s.id
+  LEFT JOIN v_unreadable u ON u.arm = a.name AND u.dataset = s.dataset AND u.subset = s.name
   WHERE a.in_plan = 1 AND s.in_plan = 1)
 SELECT h.arm, h.subset, h.n_registered, h.n_answered, h.n_correct,
        CASE WHEN h.measured THEN h.n_correct * 1.0 / h.n_registered END AS accuracy,
@@ -108,8 +125,10 @@ SELECT h.arm, h.subset, h.n_registered, h.n_answered, h.n_correct,
        x.baseline, x.baseline_key, x.method,
        CASE WHEN h.status <> 'started' THEN h.status || coalesce(': ' || h.reason, '')
             WHEN h.subset_status <> 'ok' THEN 'subset ' || h.subset_status
+            WHEN h.n_unreadable >= h.n_registered THEN 'not readable: ' || h.unreadable
             WHEN h.n_answered = 0 THEN 'no answer'
-            WHEN h.n_answered < h.n_registered THEN 'incomplete'
+            WHEN h.n_answered + h.n_unreadable < h.n_registered THEN 'incomplete'
+            WHEN h.n_unreadable > 0 THEN 'complete but for what is not readable: ' || h.unreadable
             ELSE 'complete' END AS state,
        h.type, h.dataset
 FROM headline h
@@ -216,10 +235,15 @@ asked AS (
 SELECT a.name AS arm, s.name AS subset, k.variant, k.repeat, s.registered_records AS n_registered,
        coalesce(l.n, 0) AS n_answered, coalesce(g.n, 0) AS n_failed,
        CASE WHEN a.status = 'started' AND s.status = 'ok'
-            THEN max(s.registered_records - coalesce(l.n, 0) - coalesce(g.n, 0), 0) END AS n_not_asked,
+            THEN max(s.registered_records - coalesce(l.n, 0) - coalesce(g.n, 0) - coalesce(u.n, 0), 0)
+       END AS n_not_asked,
+       CASE WHEN a.status = 'started' AND s.status = 'ok' THEN coalesce(u.n, 0) END AS n_unreadable,
        CASE WHEN a.status <> 'started' THEN a.status || coalesce(': ' || a.reason, '')
             WHEN s.status <> 'ok' THEN 'subset ' || s.status || coalesce(': ' || s.problem, '')
+            WHEN coalesce(u.n, 0) >= s.registered_records THEN 'not readable: ' || u.reason
             WHEN coalesce(l.n, 0) = s.registered_records THEN 'complete'
+            WHEN u.n > 0 AND coalesce(l.n, 0) + u.n = s.registered_records
+                 THEN 'complete but for what is not readable: ' || u.reason
             ELSE 'incomplete' END AS state,
        s.dataset
 FROM asked k
@@ -229,6 +253,7 @@ LEFT JOIN live l ON l.arm_id = k.arm_id AND l.subset_id = k.subset_id AND l.vari
                 AND l.repeat = k.repeat
 LEFT JOIN given_up g ON g.arm_id = k.arm_id AND g.subset_id = k.subset_id AND g.variant = k.variant
                     AND g.repeat = k.repeat
+LEFT JOIN v_unreadable u ON u.arm = a.name AND u.dataset = s.dataset AND u.subset = s.name
 WHERE a.in_plan = 1 AND s.in_plan = 1
 ORDER BY a.position, s.position, k.variant, k.repeat;
 
@@ -370,7 +395,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_accuracy', 'n_registered', 'records', 'records that the plan registered: the denominator'),
   ('v_accuracy', 'n_answered', 'records', 'records with an answer that counts; base variant, repeat 0, counted live'),
   ('v_accuracy', 'n_correct', 'records', 'answers that are the target'),
-  ('v_accuracy', 'accuracy', 'share', 'n_correct / n_registered: an unanswered record counts as wrong. NULL: the arm never started, or the subset is missing or mismatched'),
+  ('v_accuracy', 'accuracy', 'share', 'n_correct / n_registered: an unanswered record counts as wrong. NULL: the arm never started, the subset is missing or mismatched, or the arm can read none of its questions'),
   ('v_accuracy', 'low', 'share', 'lower end of the 95 % interval over n_registered. NULL: not scored since the last answer'),
   ('v_accuracy', 'high', 'share', 'upper end of that interval'),
   ('v_accuracy', 'answered_only', 'share', 'n_correct / n_answered'),
@@ -380,6 +405,13 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_accuracy', 'state', 'text', 'complete, incomplete, no answer, or why nothing was measured'),
   ('v_accuracy', 'type', 'name', 'question type: noul (yes or no), choice, score'),
   ('v_accuracy', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_unreadable', '*', '', 'questions with more options than an arm can read: an arm that reads by token is not asked them'),
+  ('v_unreadable', 'arm', 'name', 'arm that reads by token'),
+  ('v_unreadable', 'subset', 'name', 'subset of the plan, verified'),
+  ('v_unreadable', 'n', 'records', 'its questions that this arm cannot read'),
+  ('v_unreadable', 'n_registered', 'records', 'records that the plan registered'),
+  ('v_unreadable', 'reason', 'text', 'the same in words'),
+  ('v_unreadable', 'dataset', 'name', 'group of the plan that the subset belongs to'),
   ('v_agreement', '*', '', 'how often two arms give the same answer (as of the last scoring)'),
   ('v_agreement', 'arm_a', 'name', 'first arm, in the order of the plan'),
   ('v_agreement', 'arm_b', 'name', 'second arm'),
@@ -490,7 +522,8 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_completeness', 'n_registered', 'records', 'records that the plan registered'),
   ('v_completeness', 'n_answered', 'records', 'records with an answer that counts'),
   ('v_completeness', 'n_failed', 'records', 'records that were given up and have no answer'),
-  ('v_completeness', 'n_not_asked', 'records', 'neither answered nor given up; NULL: the arm or the subset was not run'),
+  ('v_completeness', 'n_unreadable', 'records', 'with more options than this arm can read: never asked, and wrong in the accuracy. NULL: the arm or the subset was not run'),
+  ('v_completeness', 'n_not_asked', 'records', 'neither answered nor given up, though the arm can read them: a resumed run asks them. NULL: the arm or the subset was not run'),
   ('v_completeness', 'state', 'text', 'complete, incomplete, or why nothing was measured'),
   ('v_completeness', 'dataset', 'name', 'group of the plan that the subset belongs to'),
   ('v_latency', '*', '', 'time per answer, base variant, repeat 0'),

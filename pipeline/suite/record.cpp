@@ -249,6 +249,14 @@ std::optional<Record> RecordReader::next() {
   return record;
 }
 
+std::string in_words(const TooWide& too_wide) {
+  return too_wide.records == 1
+             ? fmt::format("1 question has {} options, reads by token take at most {}",
+                           too_wide.most, kMostTokenLabels)
+             : fmt::format("{} questions have up to {} options, reads by token take at most {}",
+                           too_wide.records, too_wide.most, kMostTokenLabels);
+}
+
 std::vector<Record> read_records(std::string_view bytes, const std::string& subset,
                                  const std::string& where,
                                  const std::function<void(const std::string&)>& warn) {

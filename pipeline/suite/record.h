@@ -1,6 +1,7 @@
 #pragma once
 // Records: one question each, one JSON object per line. A line ends at byte 0x0A and nowhere else:
 // U+2028, U+0085 and form feeds are ordinary characters inside strings.
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -40,6 +41,25 @@ struct Record {
   Json input;      ///< input as it stands, for native reads
   int target = 0;  ///< index into question.alternatives
 };
+
+/// A native read takes what its server takes; a read by token has a letter for 26 alternatives
+/// only.
+inline bool is_too_wide(const Record& record) {
+  return record.question.alternatives.size() > kMostTokenLabels;
+}
+
+/// How many records of a subset cannot be read by token, and how wide the widest is.
+struct TooWide {
+  int records = 0;
+  std::size_t most = 0;  ///< alternatives of the widest; 0 when there is none
+  void count(const Record& record) {
+    if (!is_too_wide(record)) return;
+    ++records;
+    most = std::max(most, record.question.alternatives.size());
+  }
+};
+/// "2 questions have up to 40 options, reads by token take at most 26".
+std::string in_words(const TooWide& too_wide);
 
 /// Reads the records of one file, one by one and in file order. Throws usage errors that name file,
 /// line and record id: invalid UTF-8, duplicate keys, duplicate ids (both lines), wrong types, more

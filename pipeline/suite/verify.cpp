@@ -12,44 +12,51 @@ namespace preval {
 namespace {
 
 using Warn = std::function<void(const std::string&)>;
+using Stop = std::function<bool()>;
 
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 30;  // it is read into memory
+
+void check_stop(const Stop& stop) {
+  if (!stop || !stop()) return;
+  throw Error(ErrorKind::interrupted, "stopped by the user while the data was verified",
+              "nothing is lost: the same command begins again");
+}
 
 /// What the bytes of a data file turned out to hold.
 struct Contents {
   std::vector<Record> records;
   int count = 0, families = 0;
+  TooWide too_wide;
   std::string problem;  ///< the first thing that is wrong; empty when nothing is
   int problem_line = 0;
 };
 
 /// Why a record cannot be asked although it is whole, or empty.
-std::string unaskable(const Record& record, const Subset& subset, bool by_token) {
+std::string unaskable(const Record& record, const Subset& subset) {
   const Question& question = record.question;
   if (question.type != subset.type) {
     return fmt::format("line {}: record \"{}\" is a {} question, registered is {}", record.line,
                        record.id, to_text(question.type), to_text(subset.type));
   }
-  if (by_token && question.alternatives.size() > kMostTokenLabels) {
-    return fmt::format("line {}: record \"{}\" has {} alternatives, reads by token take at most {}",
-                       record.line, record.id, question.alternatives.size(), kMostTokenLabels);
-  }
   return {};
 }
 
 Contents read_contents(std::string_view bytes, const Subset& subset, const std::string& where,
-                       bool by_token, bool keep, const Warn& warn) {
+                       bool keep, const Warn& warn, const Stop& stop) {
   Contents contents;
   RecordReader reader(bytes, subset.id, where, warn);
   try {
     while (auto record = reader.next()) {
+      check_stop(stop);
       if (contents.problem.empty()) {
-        contents.problem = unaskable(*record, subset, by_token);
+        contents.problem = unaskable(*record, subset);
         if (!contents.problem.empty()) contents.problem_line = record->line;
       }
+      contents.too_wide.count(*record);
       if (keep) contents.records.push_back(std::move(*record));
     }
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
     if (contents.problem.empty()) contents.problem_line = reader.line();
     contents.problem += (contents.problem.empty() ? "" : "; ") + std::string(error.what());
   }
@@ -110,7 +117,8 @@ void judge(SubsetCheck& check, std::string_view bytes, const Contents& contents)
 /// One subset's check. The records of a file that is what was registered go to `keep`.
 SubsetCheck check_subset(Files& files, const DatasetGroup& group, const Subset& subset,
                          const std::filesystem::path& folder, bool by_token, const Warn& warn,
-                         std::vector<Record>* keep) {
+                         const Stop& stop, std::vector<Record>* keep) {
+  check_stop(stop);
   SubsetCheck check;
   check.group = group.id;
   check.subset = subset.id;
@@ -135,11 +143,13 @@ SubsetCheck check_subset(Files& files, const DatasetGroup& group, const Subset& 
     check.problem = error.what();
     return check;
   }
+  check_stop(stop);
   check.found_sha256 = sha256_hex(bytes);
   Contents contents =
-      read_contents(bytes, subset, check.path.string(), by_token, keep != nullptr, warn);
+      read_contents(bytes, subset, check.path.string(), keep != nullptr, warn, stop);
   check.found_records = contents.count;
   check.found_families = contents.families;
+  if (by_token && contents.too_wide.records > 0) check.note = in_words(contents.too_wide);
   judge(check, bytes, contents);
   if (keep != nullptr) *keep = std::move(contents.records);
   return check;
@@ -162,7 +172,8 @@ std::string_view to_text(SubsetStatus value) {
 VerifyResult verify_data(Files& files, const OpenPlan& plan,
                          const std::optional<std::filesystem::path>& data, const Warn& warn,
                          const std::function<void(const DatasetGroup&, const Subset&,
-                                                  std::vector<Record>&&)>& on_records) {
+                                                  std::vector<Record>&&)>& on_records,
+                         const Stop& stop) {
   VerifyResult result;
   const Plan& effective = plan.effective;
   const bool by_token = std::any_of(
@@ -172,7 +183,7 @@ VerifyResult verify_data(Files& files, const OpenPlan& plan,
     const std::filesystem::path folder = data ? *data : plan.resolve(group.data);
     for (const Subset& subset : group.subsets) {
       std::vector<Record> records;
-      SubsetCheck check = check_subset(files, group, subset, folder, by_token, warn,
+      SubsetCheck check = check_subset(files, group, subset, folder, by_token, warn, stop,
                                        on_records ? &records : nullptr);
       const SubsetStatus status = check.status;
       result.subsets.push_back(std::move(check));

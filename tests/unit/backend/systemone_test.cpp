@@ -151,7 +151,19 @@ TEST_CASE("systemone: a record that names a model itself") {
   line.insert(line.find("\"state\""), R"("model":"other",)");
   const Record asked = record(line);
   const Prompt prompt = native_prompt(asked, "none");
-  CHECK_THROWS_AS(backend().read({&asked, &prompt, "none", 0}, {}, {}), Error);
+  for (const char* model : {"", "jev-1.13.0"}) {
+    const SystemOne server = backend(model);
+    const auto outcome = converse_with<Answer>(*server.read({&asked, &prompt, "none", 0}, {}, {}),
+                                               std::deque<HttpReply>{});
+    CHECK(outcome.asked.empty());
+    CHECK(outcome.failure().error_class == "record_refused");
+    CHECK(outcome.failure().message ==
+          "record r-1 (subset harbour, line 1): its input names a model, which is the plan's to "
+          "name");
+    CHECK_FALSE(outcome.failure().retry);
+    CHECK_FALSE(outcome.failure().server);
+    CHECK_FALSE(outcome.failure().alone);
+  }
 }
 
 TEST_CASE("systemone: health, nonsense and tokens") {

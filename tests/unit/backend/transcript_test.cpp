@@ -1,9 +1,13 @@
 #include "backend/transcript.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <deque>
 
 #include "../base/temporary_folder.h"
 #include "../base/thrown.h"
+#include "../plan/memory_files.h"
 #include "backend/backend.h"
 #include "backend/redact.h"
 #include "catch.h"
@@ -45,6 +49,15 @@ HttpReply reply_of(std::string body, double ms = 1.25) {
   reply.total_ms = ms;
   return reply;
 }
+
+/// Files that cannot grow while the disk is full.
+struct FullDisk final : MemoryFiles {
+  bool full = false;
+  void append(const std::filesystem::path& path, std::string_view text) override {
+    if (full) throw Error(ErrorKind::io, path.string() + ": No space left on device");
+    MemoryFiles::append(path, text);
+  }
+};
 
 /// Bodies of the replies to one request, asked `times` times.
 std::vector<std::string> asked(Transport& transport, const HttpRequest& request, int times) {
@@ -111,7 +124,6 @@ TEST_CASE("what is no transcript is refused by line") {
   CHECK(contains(refusal(""), "t.jsonl: empty"));
   CHECK(contains(refusal("{}\n"), "line 1 is not the first line of a transcript"));
   CHECK(contains(refusal("{\"preval_transcript\":2}\n"), "line 1 says version 2"));
-  CHECK(contains(refusal(kHeader + line), "line 2 is torn"));
   CHECK(contains(refusal(kHeader + line.substr(0, 20) + "\n"), "t.jsonl, line 2, column"));
   CHECK(contains(refusal(std::string(kHeader) + "[]\n"), "line 2 is no object"));
   CHECK(contains(refusal(std::string(kHeader) + "{\"method\":\"GET\"}\n"), "no method or no path"));
@@ -143,8 +155,6 @@ TEST_CASE("what was recorded is replayed byte for byte, in the order in which it
     CHECK(recording.in_flight() == 3);
     while (recording.in_flight() > 0) recording.wait(milliseconds(1));
     CHECK(came == std::vector<std::string>{"\xFFother", "second", "first"});
-    CHECK_FALSE(files.exists(path));
-    recording.flush();
   }
   const std::string text = files.read(path);
   CHECK(text.rfind(kHeader, 0) == 0);
@@ -180,7 +190,6 @@ TEST_CASE("a transcript is gone on with, by the same arm only") {
         std::make_unique<StackTransport>(std::deque<HttpReply>{reply_of(body)}), files, path,
         header);
     exchange(recording, {}, {"GET", "/p", ""});
-    recording.flush();
   };
   record({"a", "vllm"}, "one");
   record({"a", "vllm"}, "two");
@@ -189,6 +198,124 @@ TEST_CASE("a transcript is gone on with, by the same arm only") {
   const Error error = thrown([&] { record({"b", "vllm"}, "three"); });
   CHECK(error.kind() == ErrorKind::usage);
   CHECK(contains(error.what(), "is the transcript of arm a of kind vllm"));
+}
+
+TEST_CASE("E10: a transcript that ends anywhere is read to its last whole line, and says so") {
+  const HttpRequest read{"POST", "/p", "{\"prompt\":[1]}"};
+  std::string text = kHeader;
+  std::vector<std::size_t> ends{text.size()};  // of the lines
+  for (int n = 1; n <= 3; ++n) {
+    text += transcript_line({n, read, reply_of(fmt::format("\xC3\xBC {}", n))}) + "\n";
+    ends.push_back(text.size());
+  }
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    INFO("of " << text.size() << " bytes " << size);
+    const std::string part = text.substr(0, size);
+    // The lines that are whole; a line feed alone may be missing.
+    const auto whole =
+        std::count_if(ends.begin(), ends.end(), [&](std::size_t end) { return end <= size + 1; });
+    const bool at_end = size == 0 || part.back() == '\n';
+    const bool only_feed = !at_end && text[size] == '\n';
+    if (whole == 0) {
+      thrown([&] { parse_transcript(part, "t.jsonl"); });
+    } else {
+      const Transcript transcript = parse_transcript(part, "t.jsonl");
+      CHECK(transcript.exchanges.size() == static_cast<std::size_t>(whole) - 1);
+      CHECK(transcript.notice.empty() == at_end);
+      CHECK(contains(transcript.notice, only_feed ? "whole and was kept" : "left out") == !at_end);
+      const auto line = static_cast<int>(std::count(part.begin(), part.end(), '\n')) + 1;
+      if (!at_end) CHECK(contains(transcript.notice, fmt::format("the last line, {},", line)));
+    }
+
+    // Recording goes on behind the whole lines.
+    MemoryFiles files;
+    files.content["t.jsonl"] = part;
+    {
+      RecordingTransport recording(
+          std::make_unique<StackTransport>(std::deque<HttpReply>{reply_of("next")}), files,
+          "t.jsonl", {"a", "vllm"});
+      CHECK(recording.notice().empty() == at_end);
+      exchange(recording, {}, read);
+    }
+    const auto kept = static_cast<std::size_t>(std::max<std::ptrdiff_t>(whole, 1));
+    Recorded next{static_cast<std::int64_t>(kept), read, reply_of("next")};
+    CHECK(files.content["t.jsonl"] ==
+          text.substr(0, ends[kept - 1]) + transcript_line(next) + "\n");
+  }
+}
+
+TEST_CASE("E10: a broken line that is not the last torn one is fatal with its number") {
+  const std::string line = transcript_line({1, {"GET", "/p", ""}, reply_of("x")});
+  for (const std::string& broken : {kHeader + line.substr(0, 9) + "\n" + line + "\n",
+                                    kHeader + line.substr(0, 9) + "\n" + line.substr(0, 9),
+                                    kHeader + line.substr(0, 9) + "\n"}) {
+    CHECK(contains(refusal(broken), "t.jsonl, line 2"));
+    MemoryFiles files;
+    files.content["t.jsonl"] = broken;
+    const Error error = thrown([&] {
+      RecordingTransport(std::make_unique<StackTransport>(std::deque<HttpReply>{}), files,
+                         "t.jsonl", {"a", "vllm"});
+    });
+    CHECK(contains(error.what(), "t.jsonl, line 2"));
+    CHECK(files.content["t.jsonl"] == broken);
+  }
+  // A file of somebody else is no torn transcript.
+  MemoryFiles files;
+  files.content["t.jsonl"] = "notes";
+  const Error error = thrown([&] {
+    RecordingTransport(std::make_unique<StackTransport>(std::deque<HttpReply>{}), files, "t.jsonl",
+                       {"a", "vllm"});
+  });
+  CHECK(contains(error.what(), "t.jsonl is no transcript of this arm"));
+  CHECK(files.content["t.jsonl"] == "notes");
+}
+
+TEST_CASE("every exchange is written when it ends, and what cannot be written is heard at once") {
+  FullDisk files;
+  const HttpRequest read{"POST", "/p", ""};
+  RecordingTransport recording(std::make_unique<StackTransport>(std::deque<HttpReply>{
+                                   reply_of("1"), reply_of("2"), reply_of("3"), reply_of("4")}),
+                               files, "t.jsonl", {"a", "vllm"});
+  const auto lines = [&] {
+    return std::count(files.content["t.jsonl"].begin(), files.content["t.jsonl"].end(), '\n');
+  };
+  CHECK(lines() == 1);
+  exchange(recording, {}, read);
+  CHECK(lines() == 2);
+  exchange(recording, {}, read);
+  CHECK(lines() == 3);
+  files.full = true;
+  const Error error = thrown([&] { exchange(recording, {}, read); });
+  CHECK(error.kind() == ErrorKind::io);
+  CHECK(contains(error.what(), "No space left"));
+  CHECK(lines() == 3);
+  files.full = false;
+  exchange(recording, {}, read);
+  CHECK(lines() == 4);
+  CHECK(parse_transcript(files.content["t.jsonl"], "t").exchanges.size() == 3);
+}
+
+TEST_CASE("what ended before an error of the transport or of a listener is written") {
+  MemoryFiles files;
+  RecordingTransport recording(
+      std::make_unique<StackTransport>(std::deque<HttpReply>{reply_of("1")}), files, "t.jsonl",
+      {"a", "vllm"});
+  recording.start({}, {"GET", "/p", ""}, [](HttpReply) { throw Error(ErrorKind::io, "no store"); });
+  CHECK(contains(thrown([&] { recording.wait(milliseconds(1)); }).what(), "no store"));
+  CHECK(parse_transcript(files.content["t.jsonl"], "t").exchanges.size() == 1);
+}
+
+TEST_CASE("a transport that answers at once is written down, too") {
+  MemoryFiles files;
+  /// Without a network there may be nothing to wait for.
+  struct AtOnce final : Transport {
+    void start(const Endpoint&, HttpRequest, Done done) override { done(reply_of("x")); }
+    void wait(milliseconds) override {}
+    std::size_t in_flight() const override { return 0; }
+  };
+  RecordingTransport recording(std::make_unique<AtOnce>(), files, "t.jsonl", {"a", "vllm"});
+  recording.start({}, {"GET", "/p", ""}, [](HttpReply) {});
+  CHECK(parse_transcript(files.content["t.jsonl"], "t").exchanges.size() == 1);
 }
 
 TEST_CASE("keys are not written down, wherever they stand") {
@@ -203,13 +330,12 @@ TEST_CASE("keys are not written down, wherever they stand") {
                                files, path, {"a", "vllm"});
   const HttpReply seen =
       exchange(recording, endpoint, {"POST", "/p", "{\"k\":\"sk-12/34\\\"56\"}"});
-  recording.flush();
   CHECK(seen.body == "{\"error\":\"wrong key [key removed], [key removed]\"}");
   CHECK(seen.retry_after == "[key removed]");
   CHECK_FALSE(contains(files.read(path), "sk-12"));
 }
 
-TEST_CASE("a placeholder is no secret") {
+TEST_CASE("what is shorter than any key is left in") {
   CHECK(without_key("{\"token\":1}", "token") == "{\"token\":1}");
   CHECK(without_key("a 12345678 b", "12345678") == "a [key removed] b");
   CHECK(without_key("anything", "") == "anything");

@@ -1,8 +1,10 @@
 #include "base/sha256.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "catch.h"
 #include "temporary_folder.h"
+#include "thrown.h"
 
 namespace preval {
 
@@ -28,6 +30,23 @@ TEST_CASE("a file is hashed over all of its blocks") {
   content[1024 * 1024] = '\0';
   files.replace(folder.path() / "big", content);
   CHECK(sha256_file(files, folder.path() / "big") == sha256_hex(content));
+}
+
+TEST_CASE("hashing a file ends within a block of being asked to stop") {
+  const test::TemporaryFolder folder;
+  SystemFiles files;
+  files.replace(folder.path() / "big", std::string(5 * 1024 * 1024, 'x'));
+  for (const int blocks : {0, 1, 4}) {
+    int asked = 0;
+    const Error error = test::thrown(
+        [&] { sha256_file(files, folder.path() / "big", [&] { return asked++ == blocks; }); });
+    CHECK(error.kind() == ErrorKind::interrupted);
+    CHECK(test::contains(error.what(), "stopped by the user while"));
+    CHECK(test::contains(error.what(), "big was checked"));
+    CHECK(asked == blocks + 1);
+  }
+  CHECK(sha256_file(files, folder.path() / "big", [] { return false; }) ==
+        sha256_hex(std::string(5 * 1024 * 1024, 'x')));
 }
 
 }  // namespace preval

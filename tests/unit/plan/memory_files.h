@@ -9,7 +9,7 @@
 
 namespace preval::test {
 
-class MemoryFiles final : public Files {
+class MemoryFiles : public Files {
  public:
   std::map<std::string, std::string> content;
   std::set<std::string> unreadable;

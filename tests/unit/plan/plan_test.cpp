@@ -1,9 +1,14 @@
 #include "plan/plan.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "base/error.h"
 #include "catch.h"
 #include "example_plan.h"
 #include "expect_error.h"
+#include "plan/reader.h"
 
 using namespace preval;
 using namespace preval::test;
@@ -131,15 +136,15 @@ const BadPlan kBadPlans[] = {
      "/prompt/file: \"/etc/p.json\" is not a relative path"},
     {R"([{"op":"replace","path":"/repeats","value":0}])", "/repeats: must be from 1 to 1000, is 0"},
     {R"([{"op":"add","path":"/backends/0/raw_probs","value":3000000000}])",
-     "/backends/0/raw_probs: must be at most 2147483647"},
+     "/backends/0/raw_probs: must be from 1 to 16777216"},
     {R"([{"op":"replace","path":"/backends/1/k","value":0}])",
-     "/backends/1/k: must be at least 1, is 0"},
+     "/backends/1/k: must be from 1 to 16777216, is 0"},
     {R"([{"op":"replace","path":"/backends/0/slots","value":-1}])",
      "/backends/0/slots: must be from 1 to 4096, is -1"},
     {R"([{"op":"replace","path":"/backends/0/concurrency","value":0}])",
      "/backends/0/concurrency: must be from 1 to 4096, is 0"},
     {R"([{"op":"replace","path":"/backends/0/timeouts/total_s","value":0}])",
-     "/backends/0/timeouts/total_s: must be above 0, is 0"},
+     "/backends/0/timeouts/total_s: must be above 0 and at most 86400, is 0"},
     {R"([{"op":"replace","path":"/hypotheses/0/at_least","value":1.1}])",
      "/hypotheses/0/at_least: must be from 0 to 1, is 1.1"},
     {R"([{"op":"replace","path":"/calibration/split_seed","value":18014398509481984}])",
@@ -311,4 +316,64 @@ TEST_CASE("answer settings change with what can change an answer, and with nothi
     INFO(patch);
     CHECK(settings(patch) == before);
   }
+}
+
+namespace {
+
+/// JSON pointers of all numbers below `json`.
+void numbers_below(const Json& json, const std::string& pointer, std::vector<std::string>& found) {
+  if (json.is_number()) found.push_back(pointer);
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) {
+    numbers_below(value, pointer + "/" + pointer_token(key), found);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no number of a plan may be so large that a duration or a count made of it overflows") {
+  // What stays a fraction or an amount of money, and is compared and never counted.
+  const std::set<std::string> amounts{"/backends/0/price/usd_per_hour",
+                                      "/backends/0/price/usd_per_million_input_tokens",
+                                      "/hypotheses/3/at_most", "/margins/accuracy", "/budget/usd"};
+  std::vector<std::string> pointers;
+  numbers_below(example_plan(), "", pointers);
+  CHECK(pointers.size() > 40);
+  for (const std::string& pointer : pointers) {
+    INFO(pointer);
+    Json json = example_plan();
+    json[Json::json_pointer(pointer)] = 1e300;
+    if (amounts.contains(pointer)) {
+      CHECK_NOTHROW(parse_plan(json, "plan.json"));
+      continue;
+    }
+    const std::string text = error_of(ErrorKind::usage, [&] { parse_plan(json, "plan.json"); });
+    check_contains(text, "plan.json: " + pointer + ": ");
+  }
+}
+
+TEST_CASE("waits are above nothing and at most a day, and what is refused says so") {
+  for (const char* pointer : {"/backends/0/timeouts/connect_s", "/backends/0/timeouts/first_byte_s",
+                              "/backends/0/timeouts/total_s", "/arms/0/boot_limit_s"}) {
+    INFO(pointer);
+    for (const double seconds : {0.001, 0.5, 86400.0}) {
+      Json json = example_plan();
+      json[Json::json_pointer(pointer)] = seconds;
+      CHECK_NOTHROW(parse_plan(json, "plan.json"));
+    }
+    for (const double seconds : {-1.0, 0.0, 86400.5, 1e12, 1e300}) {
+      Json json = example_plan();
+      json[Json::json_pointer(pointer)] = seconds;
+      check_contains(error_of(ErrorKind::usage, [&] { parse_plan(json, "plan.json"); }),
+                     fmt::format("{}: must be above 0 and at most 86400, is {}", pointer, seconds));
+    }
+  }
+  Json json = example_plan();
+  for (int i = 0; i < 9; ++i) {
+    json["checkpoints"][0]["files"].push_back({{"name", fmt::format("part-{}", i)},
+                                               {"sha256", kDigest},
+                                               {"bytes", std::int64_t{1} << 50}});
+  }
+  check_contains(error_of(ErrorKind::usage, [&] { parse_plan(json, "plan.json"); }),
+                 "/checkpoints/0/files/9/bytes: all files together");
 }

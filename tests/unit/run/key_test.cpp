@@ -1,5 +1,6 @@
 #include "run/key.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -7,6 +8,7 @@
 
 #include "../base/temporary_folder.h"
 #include "../base/thrown.h"
+#include "backend/redact.h"
 #include "catch.h"
 #include "run/server.h"
 
@@ -42,16 +44,16 @@ TEST_CASE("a key comes from its variable, or from the file that the variable wit
   const TemporaryFolder folder;
   CHECK(bearer_key("").empty());
   {
-    const Variable key("PREVAL_TEST_KEY", "sk-1");
-    CHECK(bearer_key("PREVAL_TEST_KEY") == "sk-1");
+    const Variable key("PREVAL_TEST_KEY", "sk-long-1");
+    CHECK(bearer_key("PREVAL_TEST_KEY") == "sk-long-1");
   }
   for (const mode_t mode : {0600, 0400}) {
-    const Variable file("PREVAL_TEST_KEY_FILE", key_file(folder, "sk-2\n", mode));
-    CHECK(bearer_key("PREVAL_TEST_KEY") == "sk-2");
+    const Variable file("PREVAL_TEST_KEY_FILE", key_file(folder, "sk-long-2\n", mode));
+    CHECK(bearer_key("PREVAL_TEST_KEY") == "sk-long-2");
     std::filesystem::remove(folder.path() / "key");
   }
-  const Variable file("PREVAL_TEST_KEY_FILE", key_file(folder, "sk-3\r\n", 0600));
-  CHECK(bearer_key("PREVAL_TEST_KEY") == "sk-3");
+  const Variable file("PREVAL_TEST_KEY_FILE", key_file(folder, "sk-long-3\r\n", 0600));
+  CHECK(bearer_key("PREVAL_TEST_KEY") == "sk-long-3");
 }
 
 TEST_CASE("no key, or two, or one that others can read") {
@@ -77,6 +79,35 @@ TEST_CASE("no key, or two, or one that others can read") {
   CHECK(contains(refused(folder.path().string()), "is no file"));
   const Variable key("PREVAL_TEST_KEY", "sk-secret");
   CHECK(contains(refused("/x"), "PREVAL_TEST_KEY and PREVAL_TEST_KEY_FILE are both set"));
+}
+
+TEST_CASE("a key that could not be kept out of what is written, or not be sent, is refused") {
+  const TemporaryFolder folder;
+  // Wherever it comes from, and without saying what it is.
+  const auto refused = [&](const std::string& text, const std::string& why) {
+    INFO(text.size());
+    for (const bool by_file : {false, true}) {
+      const Variable variable(by_file ? "PREVAL_TEST_KEY_FILE" : "PREVAL_TEST_KEY",
+                              by_file ? key_file(folder, text, 0600) : text);
+      const Error error = thrown([] { bearer_key("PREVAL_TEST_KEY"); });
+      CHECK(error.kind() == ErrorKind::usage);
+      CHECK(
+          contains(error.what(), by_file ? "(PREVAL_TEST_KEY_FILE)" : "variable PREVAL_TEST_KEY:"));
+      CHECK(contains(error.what(), why));
+      if (text.size() > 1) CHECK_FALSE(contains(error.what(), text));  // one letter is in any text
+      CHECK(contains(error.hint(), "leave key_env out"));
+    }
+  };
+  for (const std::size_t length : {1U, 4U, 7U}) {
+    refused(std::string(length, 'Q'), "too short to be kept out of what is written");
+  }
+  for (const std::string inside : {" ", "\t", "\n", "\r", "\x01", "\x7F", "\xC3\xA9", "\xFF"}) {
+    refused("sk-abcdef" + inside + "ghijkl", "cannot stand in a header");
+    refused(inside + "sk-abcdefghijkl", "cannot stand in a header");
+  }
+  const Variable variable("PREVAL_TEST_KEY", "12345678");
+  const std::string shortest = bearer_key("PREVAL_TEST_KEY");
+  CHECK(without_key("a 12345678 b", shortest) == fmt::format("a {} b", kRedacted));
 }
 
 TEST_CASE("no program that preval starts sees the key variables of a plan") {

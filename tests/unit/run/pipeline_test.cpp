@@ -265,3 +265,118 @@ TEST_CASE("a dry run says what is registered, stored and left to ask") {
   CHECK_FALSE(exploratory[0].confirmatory);
   CHECK(exploratory[0].stored == 0);
 }
+
+TEST_CASE("questions too wide for reads by token are asked of native arms only, and nobody waits") {
+  // The first one is wide: it would be a smoke read, and what preflight asks.
+  const std::vector<int> widths =
+      GENERATE(std::vector<int>{30, 3, 27, 26}, std::vector<int>{27, 255});
+  const auto wide = static_cast<int>(
+      std::count_if(widths.begin(), widths.end(), [](int width) { return width > 26; }));
+  const auto all = static_cast<int>(widths.size());
+  Study study;
+  study.put_records("two", "choice", Study::choices("two", widths), all, all);
+  study.plan()["datasets"][0]["variants"] = {"none", "reversed"};
+  study.plan()["repeats"] = 2;
+  study.plan()["backends"][1]["read"] = "native";
+  study.save();
+  study.lock();
+
+  // By token: 4 of subset one, and what is narrow, in two variants. Everything twice.
+  const std::int64_t by_token = 2 * (4 + 2 * (all - wide)), native = 2 * (4 + 2 * all);
+  std::vector<ArmPlan> planned = dry_run(study.files(), study.open(), {}, nullptr);
+  CHECK(planned[0].registered == by_token);
+  CHECK(planned[1].registered == native);
+
+  const RunResult result = study.run();
+  INFO(fmt::format("{}", fmt::join(study.listener.notices, "\n")));
+  CHECK(result.exit_code() == 0);
+  CHECK(result.missing_reads == 0);
+  CHECK(result.dropped_subsets.empty());
+  const auto answers = [&](const std::string& arm) {
+    return study.value("SELECT count(*) FROM v_prediction WHERE arm = '" + arm + "'");
+  };
+  CHECK(answers("a") == std::to_string(by_token));
+  CHECK(answers("b") == std::to_string(native));
+  const std::string told = fmt::format(
+      "subset two: {} questions have up to {} options, reads by token take at most 26: not read by "
+      "this arm",
+      wide, *std::max_element(widths.begin(), widths.end()));
+  CHECK(study.listener.notices == std::vector<std::string>{"arm a: " + told});
+  CHECK(study.value("SELECT arm || ' ' || kind || ' ' || detail FROM v_event WHERE kind = "
+                    "'warning'") == "a warning " + told);
+
+  // What was left out is neither missing nor a failure, and the accuracy counts it as wrong.
+  const auto cell = [&](const std::string& arm, const std::string& columns) {
+    return study.value("SELECT " + columns +
+                       " FROM v_completeness WHERE subset = 'two' AND variant = "
+                       "'none' AND repeat = 0 AND arm = '" +
+                       arm + "'");
+  };
+  const std::string counts =
+      "n_answered || ' ' || n_failed || ' ' || n_not_asked || ' ' || n_unreadable";
+  CHECK(cell("a", counts) == fmt::format("{} 0 0 {}", all - wide, wide));
+  CHECK(cell("b", counts) == fmt::format("{} 0 0 0", all));
+  CHECK(cell("b", "state") == "complete");
+  const std::string accuracy = study.value(
+      "SELECT coalesce(accuracy = n_correct * 1.0 / n_registered, 'none') || ' ' || state "
+      "FROM v_accuracy WHERE arm = 'a' AND subset = 'two'");
+  if (wide == all) {
+    CHECK(cell("a", "state") ==
+          "not readable: 2 of 2 questions have up to 255 options, reads by token take at most 26");
+    CHECK(accuracy == "none " + cell("a", "state"));
+  } else {
+    CHECK(cell("a", "state") ==
+          "complete but for what is not readable: 2 of 4 questions have up to 30 options, reads by "
+          "token take at most 26");
+    CHECK(accuracy == "1 " + cell("a", "state"));
+  }
+
+  // Nothing is left for another run, which says the same.
+  planned = [&] {
+    Db db = open_store(study.db_path(), Db::Mode::read_only);
+    return dry_run(study.files(), study.open(), {}, &db);
+  }();
+  CHECK(planned[0].stored == by_token);
+  study.listener.notices.clear();
+  CHECK(study.run().exit_code() == 0);
+  CHECK(answers("a") == std::to_string(by_token));
+  CHECK(study.listener.notices.size() == 1);
+}
+
+TEST_CASE("asked to stop while the data is verified, a run ends at once and can be begun again") {
+  Study study;
+  study.lock();
+  study.interrupt.asked = 1;
+  const Error error = thrown([&] { study.run(); });
+  CHECK(error.kind() == ErrorKind::interrupted);
+  CHECK(contains(error.hint(), "the same command"));
+  CHECK(study.value("SELECT outcome || ' ' || exit_code FROM run") == "interrupted 130");
+  CHECK(study.value("SELECT outcome FROM stage WHERE name = 'verify'") == "interrupted");
+  CHECK(study.value("SELECT count(*) FROM prediction") == "0");
+  study.interrupt.asked = 0;
+  CHECK(study.run().exit_code() == 0);
+  CHECK(study.value("SELECT count(*) FROM prediction") == "16");
+}
+
+TEST_CASE("asked to stop while a checkpoint is checked, an arm ends at once") {
+  Study study;
+  const std::string weights(3 * 1024 * 1024, 'w');
+  study.write("models/model.gguf", weights);
+  study.plan()["checkpoints"][0]["files"] = {
+      {{"name", "model.gguf"}, {"sha256", sha256_hex(weights)}}};
+  Json backend = Study::served("exact", "llamacpp", "");
+  backend.erase("url");
+  backend["server"] = {{"command", {"sh", "-c", "exit 1", "{port}"}}};
+  study.only(backend);
+  study.lock();
+  // Heard between two blocks of the file: what comes later, the server, is not started.
+  study.listener.on_stage = [&](std::string_view stage) {
+    if (stage == "checkpoint") study.interrupt.asked = 1;
+  };
+  RunOptions options;
+  options.checkpoints = study.folder() / "models";
+  const RunResult result = study.run(options);
+  CHECK(result.exit_code() == 130);
+  CHECK(study.value("SELECT outcome FROM stage WHERE name = 'checkpoint'") == "interrupted");
+  CHECK(study.value("SELECT count(*) FROM stage WHERE name = 'boot'") == "0");
+}

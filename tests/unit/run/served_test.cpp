@@ -131,6 +131,28 @@ TEST_CASE("a run over a server that behaves, whatever its protocol") {
   CHECK(served.failures().empty());
 }
 
+TEST_CASE("a record that names a model itself is a failure of its own, wherever it stands") {
+  // The first record is a smoke read, and the one that the probe would ask.
+  const int place = GENERATE(0, 2, 3);
+  Served served(script("systemone"));
+  std::string text = Study::records("one", 4);
+  const std::string mark = fmt::format("{{\"state\": \"text {}\"", place);
+  text.insert(text.find(mark) + 1, R"("model": "other", )");
+  served.study.put_records("one", "noul", text, 4, 2);
+  served.backend()["read"] = "native";
+  served.backend()["model"] = "test-model";
+  const RunResult result = served.run();
+  INFO(fmt::format("{}", fmt::join(served.study.listener.notices, "\n")));
+  CHECK(result.exit_code() == 4);
+  CHECK(result.missing_reads == 1);
+  CHECK(served.answers() == "7");
+  CHECK(served.failures() == Failures{"record_refused 1 1"});
+  CHECK(served.value("SELECT message FROM failure") ==
+        fmt::format("record one-{} (subset one, line {}): its input names a model, which is the "
+                    "plan's to name",
+                    place, place + 1));
+}
+
 TEST_CASE("a server that contradicts the plan is asked nothing, and the deviation is named") {
   Json how = script("vllm");
   how["by_id"] = false;
@@ -470,6 +492,39 @@ TEST_CASE("a recorded run is replayed to the bit, as often as one likes") {
     CHECK(study.value("SELECT count(*) FROM failure") == std::to_string(failures));
     CHECK(study.value("SELECT count(*) FROM configuration") == "1");
   }
+}
+
+TEST_CASE("E10: a torn transcript is gone on with, and replayed, with a word about its end") {
+  Served served(script("llamacpp"));
+  RunOptions options;
+  options.record = served.study.folder();
+  options.limit = 2;
+  REQUIRE(served.run(options).exit_code() == 0);
+  const auto path = options.record / "a.transcript.jsonl";
+  const std::string text = served.study.read("a.transcript.jsonl");
+  served.study.files().replace(path, text.substr(0, text.size() - 40));
+  options.limit.reset();
+  const auto told = [](const Study& study) {
+    return std::count_if(
+        study.listener.notices.begin(), study.listener.notices.end(),
+        [](const std::string& notice) { return contains(notice, "it is torn and was left out"); });
+  };
+  CHECK(served.run(options).exit_code() == 0);
+  CHECK(told(served.study) == 1);
+  CHECK(served.value("SELECT count(*) FROM v_event WHERE kind = 'warning' AND detail LIKE "
+                     "'%it is torn and was left out%'") == "1");
+  CHECK(served.answers() == "8");
+  const std::string whole = served.study.read("a.transcript.jsonl");
+  CHECK(parse_transcript(whole, "t").notice.empty());
+
+  served.study.files().replace(path, whole + "{\"n\":99,\"meth");
+  Study study;
+  study.plan() = served.study.plan();
+  replay(study, path);
+  study.lock();
+  study.run();
+  CHECK(told(study) == 1);
+  CHECK(study.value("SELECT count(*) > 0 FROM prediction") == "1");
 }
 
 TEST_CASE("a replay of another file is drift; what was not recorded is a failure of its own") {

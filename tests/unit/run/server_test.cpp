@@ -365,6 +365,47 @@ TEST_CASE("the first line of a short command") {
   CHECK(problem_of([] { first_line_of({}); }).kind == ErrorKind::usage);
 }
 
+TEST_CASE("a short command is bounded in what is kept of it") {
+  const std::string long_line = "head -c 3000000 /dev/zero | tr '\\0' x";
+  CHECK(first_line_of(shell(long_line)) == std::string(64 * 1024, 'x'));
+  const Problem failed = problem_of([&] { first_line_of(shell(long_line + " >&2; exit 3")); });
+  CHECK(failed.message.find(": exit code 3: xxx") != std::string::npos);
+  CHECK(failed.message.size() < 66 * 1024);
+  // All of a short text arrives, however quickly the command ends.
+  for (int i = 0; i < 20; ++i) CHECK(first_line_of(shell("echo v1; echo talk >&2")) == "v1");
+}
+
+TEST_CASE("a short command is bounded in time, whatever it does") {
+  const Folder folder;
+  const auto start = steady_clock::now();
+  const auto passed = [&] { return steady_clock::now() - start; };
+  SECTION("it prints for ever, or is silent, or closes its pipes and stays") {
+    for (const std::string script :
+         {"exec yes", "exec yes >&2", "exec sleep 60", "exec sleep 60 >&- 2>&-",
+          "exec >&- 2>&-; trap '' TERM INT HUP; while :; do sleep 1; done"}) {
+      INFO(script);
+      const auto pid = folder.path / "pid";
+      const Problem problem = problem_of([&] {
+        first_line_of(shell("echo $$ >" + pid.string() + "; " + script), {}, milliseconds(300));
+      });
+      CHECK(problem.kind == ErrorKind::backend);
+      CHECK(problem.message.find("does not end within 0.3 s") != std::string::npos);
+      CHECK_FALSE(lives(number_in(pid)));
+    }
+    CHECK(passed() < seconds(8));
+  }
+  SECTION("it ends, and what it started holds its pipes: the command's own end counts") {
+    const auto pid = folder.path / "pid";
+    CHECK(first_line_of(shell("echo v1; sleep 60 & echo $! >" + pid.string())) == "v1");
+    CHECK(soon([&] { return !lives(number_in(pid)); }));
+    CHECK(first_line_of(shell("echo v2; yes &")) == "v2");
+    // In a session of its own it is out of reach, and not waited for.
+    CHECK(first_line_of(shell("echo v3; setsid sleep 3 &")) == "v3");
+    CHECK(first_line_of(shell("echo v4; setsid timeout 3 yes >&2 & sleep 0.2")) == "v4");
+    CHECK(passed() < seconds(8));
+  }
+}
+
 TEST_CASE("free ports are free, and differ from one that is taken") {
   const test::SocketServer taken(test::always(test::http("{}")));
   const int port = free_port();

@@ -19,7 +19,9 @@ namespace preval::test {
 /// Hears everything and keeps the notices.
 class Listener final : public RunEvents {
  public:
-  void stage_started(std::string_view, std::string_view) override {}
+  void stage_started(std::string_view, std::string_view stage) override {
+    if (on_stage) on_stage(stage);
+  }
   void stage_ended(std::string_view, std::string_view stage, std::string_view outcome, double,
                    std::string_view detail) override {
     stages.push_back(fmt::format("{} {}: {}", stage, outcome, detail));
@@ -35,6 +37,7 @@ class Listener final : public RunEvents {
   Progress last;
   int subsets = 0;
   std::function<void(const Progress&)> on_progress;
+  std::function<void(std::string_view)> on_stage;
 };
 
 class Level final : public Interrupt {
@@ -152,6 +155,27 @@ class Study {
     return text;
   }
 
+  /// Choice questions with so many options each, a family each; the first option is right.
+  static std::string choices(const std::string& subset, const std::vector<int>& widths) {
+    std::string text;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      Json criteria = Json::object();
+      for (int o = 0; o < widths[i]; ++o) criteria[fmt::format("o{}", o)] = nullptr;
+      text +=
+          Json{{"id", fmt::format("{}-{}", subset, i)},
+               {"family", fmt::format("f{}", i)},
+               {"input",
+                {{"state", fmt::format("text {}", i)},
+                 {"questions",
+                  {{"decision",
+                    {{"type", "choice"}, {"instructions", "Which?"}, {"criteria", criteria}}}}}}},
+               {"reference", {{"target", "o0"}}}}
+              .dump() +
+          "\n";
+    }
+    return text;
+  }
+
   void write(const std::string& name, const std::string& text) {
     std::filesystem::create_directories((folder_.path() / name).parent_path());
     std::ofstream(folder_.path() / name, std::ios::binary) << text;
@@ -175,6 +199,28 @@ class Study {
     info.exploratory = options.exploratory;
     info.limit = options.limit;
     return run_pipeline(seams, store, plan, Json(), options, info);
+  }
+
+  /// Gives a subset these records, and registers them.
+  void put_records(const std::string& subset, const std::string& type, const std::string& text,
+                   int count, int families) {
+    write("data/" + subset + "/all.jsonl", text);
+    Json manifest = Json::parse(read("prereg/manifest.json"));
+    manifest[subset]["dataset_sha256"] = sha256_hex(text);
+    manifest[subset]["count"] = count;
+    manifest[subset]["families"] = families;
+    manifest[subset].erase("labels");
+    write("prereg/manifest.json", manifest.dump());
+    Json& group = plan_["datasets"][0];
+    group["manifest_sha256"] = sha256_hex(manifest.dump());
+    for (Json& each : group["subsets"]) {
+      if (each["id"] != subset) continue;
+      each["type"] = type;
+      each["sha256"] = sha256_hex(text);
+      each["records"] = count;
+      each["families"] = families;
+    }
+    save();
   }
 
   const std::filesystem::path& folder() const { return folder_.path(); }

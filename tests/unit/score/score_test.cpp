@@ -1,5 +1,7 @@
 #include "score/score.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -9,6 +11,8 @@
 #include "base/error.h"
 #include "base/python_random.h"
 #include "catch.h"
+#include "report/model.h"
+#include "report/rendering.h"
 #include "stats/sums.h"
 
 using namespace preval;
@@ -209,6 +213,67 @@ TEST_CASE("missing subsets are not counted, and pooled rows say so", "[score]") 
                 "'choice'") == "-|-|-");
   CHECK(rows_of(study.db(), "SELECT n_subsets, of_subsets FROM score_median WHERE arm_id = 1") ==
         "1|2");
+}
+
+TEST_CASE("subsets that an arm cannot read are not measured on it, and pooled rows say so",
+          "[score]") {
+  SmallStudy study;
+  fill(study);
+  // One of the two questions of massive, or both, are now too wide for a letter each.
+  const int wide = GENERATE(1, 2);
+  std::vector<std::string> keys{"play", "alarm"};
+  for (int i = 0; i < 25; ++i) keys.push_back(fmt::format("other-{}", i));
+  auto records = small_records("massive", QuestionType::choice, {"play", "alarm"}, {1, 0});
+  for (int i = 0; i < wide; ++i) {
+    Record& record = records[static_cast<std::size_t>(i)];
+    record =
+        small_records("massive", QuestionType::choice, keys, {1, 0})[static_cast<std::size_t>(i)];
+    record.sha256 = sha256_hex("wide " + record.id);
+  }
+  study.add_records("massive", records);
+  score(study);
+  const std::string all = rows_of(
+      study.db(),
+      "SELECT scope, n_subsets, of_subsets, n_registered, n_answered, accuracy IS NULL "
+      "FROM score_accuracy WHERE arm_id = 1 AND scope IN ('massive', 'all') ORDER BY scope");
+  const std::string cell = rows_of(study.db(),
+                                   "SELECT n_registered, n_answered, accuracy, state FROM "
+                                   "v_accuracy WHERE arm = 'a' AND subset = "
+                                   "'massive'");
+  const std::string completeness =
+      rows_of(study.db(),
+              "SELECT n_answered, n_not_asked, n_unreadable FROM v_completeness WHERE arm = 'a' "
+              "AND subset = 'massive'");
+  if (wide == 2) {
+    CHECK(all == "all|1|2|3|3|0");
+    CHECK(cell ==
+          "2|0|-|not readable: 2 of 2 questions have up to 27 options, reads by token take at most "
+          "26");
+    CHECK(completeness == "0|0|2");
+  } else {
+    CHECK(all == "all|2|2|5|4|0\nmassive|1|1|2|1|0");
+    CHECK(cell ==
+          "2|1|0.5|complete but for what is not readable: 1 of 2 questions have up to 27 options, "
+          "reads by token take at most 26");
+    CHECK(completeness == "1|0|1");
+  }
+  // An arm that was not run has nothing to say about it.
+  CHECK(rows_of(study.db(),
+                "SELECT accuracy, state FROM v_accuracy WHERE arm = 'c' AND subset = "
+                "'massive'") == "-|not run: terms not accepted");
+
+  const ReportModel report = build_report(study.db());
+  const ReportCell& massive = report.groups[0].arms[0].cells[1];
+  CHECK(massive.n_unreadable == wide);
+  CHECK(massive.n_not_asked() == 0);
+  CHECK(massive.accuracy.has_value() == (wide == 1));
+  const std::string text = render(report, ReportFormat::markdown, {});
+  CHECK(contains(
+      text, "arm a, subset massive: " +
+                std::string(wide == 2 ? "not readable, no accuracy: 2 of 2"
+                                      : "in part not readable, which counts as wrong: 1 of 2")));
+  CHECK_FALSE(contains(text, "not all records were asked on a"));
+  CHECK(contains(text, "not readable |") == (wide == 1));
 }
 
 TEST_CASE("reads that returned little are counted", "[score]") {

@@ -1,5 +1,7 @@
 #include "suite/verify.h"
 
+#include <fmt/format.h>
+
 #include "catch.h"
 #include "plan/example_plan.h"
 #include "plan/expect_error.h"
@@ -59,6 +61,30 @@ TEST_CASE("verified records are handed over, others are not") {
                 seen.push_back(group.id + "/" + subset.id + " " + std::to_string(records.size()));
               });
   CHECK(seen == std::vector<std::string>{"suite/boolq 3", "own/stars 1"});
+}
+
+TEST_CASE("verifying ends at the next record or subset when it is asked to stop") {
+  Study study;
+  study.files.content["study/plan.json"] = study.plan.dump();
+  const OpenPlan plan = open_plan(study.files, "study/plan.json");
+  int asked = 0;
+  const auto records = [](const DatasetGroup&, const Subset&, std::vector<Record>&&) {};
+  verify_data(study.files, plan, std::nullopt, {}, records, [&] { return ++asked < 0; });
+  const int all = asked;
+  CHECK(all >= 3 + 6);  // subsets and records
+  for (int at = 1; at <= all; ++at) {
+    int subsets = 0;
+    asked = 0;
+    const auto count = [&](const DatasetGroup&, const Subset&, std::vector<Record>&&) {
+      ++subsets;
+    };
+    const std::string text = error_of(ErrorKind::interrupted, [&] {
+      verify_data(study.files, plan, std::nullopt, {}, count, [&] { return ++asked == at; });
+    });
+    check_contains(text, "stopped by the user while the data was verified");
+    CHECK(asked == at);
+    CHECK(subsets < 3);
+  }
 }
 
 TEST_CASE("--data takes the place of every group's folder") {
@@ -153,24 +179,45 @@ TEST_CASE("several problems of one file are all named") {
   CHECK(check.first_bad_line == 1);
 }
 
-TEST_CASE("records that reads by token cannot ask are named before anything is asked") {
+TEST_CASE("questions that are too wide for reads by token are no mismatch, and are named") {
   Study study;
-  std::string options;
-  for (int i = 0; i < 27; ++i)
-    options += (i > 0 ? "," : "") + ("\"o" + std::to_string(i) + "\":null");
-  study.files.content["data/massive/all.jsonl"] =
-      R"({"id":"m-1","family":"f","input":{"state":"s","questions":{"decision":{"type":"choice",)"
-      R"("instructions":"Which?","criteria":{)" +
-      options + R"(}}}},"reference":{"target":"o1"}})" + "\n";
-  CHECK(study.verify().subsets[1].problem.find(
-            "record \"m-1\" has 27 alternatives, reads by token take at most 26") !=
-        std::string::npos);
+  const auto put = [&](const std::vector<int>& widths) {
+    std::string text;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      std::string options;
+      for (int o = 0; o < widths[i]; ++o)
+        options += fmt::format("{}\"o{}\":null", o > 0 ? "," : "", o);
+      text += fmt::format(
+          R"({{"id":"m-{}","family":"f{}","input":{{"state":"s","questions":{{"decision":)"
+          R"({{"type":"choice","instructions":"Which?","criteria":{{{}}}}}}}}},)"
+          R"("reference":{{"target":"o1"}}}})"
+          "\n",
+          i, i, options);
+    }
+    study.files.content["data/massive/all.jsonl"] = text;
+    Json& subset = study.plan["datasets"][0]["subsets"][1];
+    subset["sha256"] = sha256_hex(text);
+    subset["records"] = subset["families"] = widths.size();
+  };
+  const auto check = [&](const std::vector<int>& widths, const std::string& note) {
+    put(widths);
+    const VerifyResult result = study.verify();
+    INFO(result.subsets[1].problem);
+    CHECK(result.subsets[1].status == SubsetStatus::ok);
+    CHECK(result.ok == 3);
+    CHECK(result.subsets[1].note == note);
+    CHECK(result.subsets[0].note.empty());
+  };
+  check({2, 26}, "");
+  check({26, 27}, "1 question has 27 options, reads by token take at most 26");
+  check({255, 2, 40}, "2 questions have up to 255 options, reads by token take at most 26");
+  // Where every arm takes what its server takes, there is nothing to say.
   for (Json& backend : study.plan["backends"]) {
     backend["kind"] = "simulated";
     backend["read"] = "native";
     for (const char* key : {"server", "k", "raw_probs", "url"}) backend.erase(key);
   }
-  CHECK(study.verify().subsets[1].problem.find("27 alternatives") == std::string::npos);
+  check({255, 2, 40}, "");
 }
 
 TEST_CASE("of the public suite the subsets that are here are ok") {
