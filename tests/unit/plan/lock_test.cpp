@@ -183,9 +183,9 @@ TEST_CASE("deviations must leave a valid plan") {
   Study study;
   study.lock();
   study.deviate("/backends/1/k", 32, 0);
-  check_contains(
-      error_of(ErrorKind::usage, [&] { study.open(); }),
-      "study/plan.json with study/plan.deviations.jsonl: /backends/1/k: must be at least 1");
+  check_contains(error_of(ErrorKind::usage, [&] { study.open(); }),
+                 "study/plan.json with study/plan.deviations.jsonl: /backends/1/k: must be from 1 "
+                 "to 16777216");
 }
 
 TEST_CASE("a ledger needs its lock, and its plan") {
