@@ -3,25 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "backend/dialogue.h"
 #include "backend/probe.h"
-#include "backend/transcript.h"
 #include "base/error.h"
-#include "base/sha256.h"
+#include "run/arm_server.h"
 #include "run/key.h"
 #include "run/reads.h"
 #include "run/remedy.h"
 #include "run/retry.h"
-#include "run/server.h"
 #include "run/stage.h"
 
 namespace preval {
 
 namespace {
 
-constexpr int kBootTries = 3;
 constexpr double kBriefly = 2;  // seconds
 
 /// What the store holds for an arm as the current configuration.
@@ -86,7 +82,9 @@ class ArmRun {
         arm_(arm),
         spec_(plan.effective.backend(arm.backend)),
         checkpoint_(plan.effective.checkpoint(arm.checkpoint)),
-        settings_(answer_settings(plan.effective, arm)) {}
+        settings_(answer_settings(plan.effective, arm)),
+        context_{seams, store, plan, options, arm, spec_, checkpoint_},
+        server_(context_) {}
 
   ArmResult run() {
     if (const std::string reason = not_run_reason(plan_.effective, arm_, options_);
@@ -96,17 +94,18 @@ class ArmRun {
     if (const std::string reason = key_not_given(spec_.key_env); !reason.empty()) {
       return not_run(reason, true);
     }
-    for (const SubsetIndex& index : subsets_) tell(left_out(index, prompt_form(spec_.read)));
+    for (const SubsetIndex& index : subsets_)
+      context_.tell(left_out(index, prompt_form(spec_.read)));
     try {
       if (nothing_left_to_ask()) return {};
-      if (spec_.kind != "simulated") check_checkpoint();
+      if (spec_.kind != "simulated") server_.check_checkpoint();
       store_.arm_status(arm_.id, "started");
       backend_ = make_backend(spec_, checkpoint_, plan_.effective.prompt);
-      boot();
+      server_.boot(*backend_);
       facts_ = who_answers("identity");
       preflight();
       ArmResult result = read();
-      stop();
+      server_.stop();
       return result;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::io) throw;
@@ -132,7 +131,7 @@ class ArmRun {
     result.reason = error.what();
     result.drift = error.kind() == ErrorKind::drift;
     result.refused = error.kind() == ErrorKind::usage;
-    result.booted = booted_;
+    result.booted = server_.booted();
     result.breaker = breaker_;
     result.missing_reads = still_missing();
     if (result.status == ArmResult::Status::failed) {
@@ -165,185 +164,21 @@ class ArmRun {
                          plan_.effective.repeats, options_.limit);
   }
 
-  /// The engine's own word on its version, from a command, so that no boot is needed to know it.
-  std::string engine_version() {
-    if (!spec_.server || spec_.server->version_command.empty()) return {};
-    if (engine_version_.empty()) {
-      engine_version_ = first_line_of(fill_command(spec_.server->version_command, placeholders(0)),
-                                      key_variables(plan_.effective));
-    }
-    return engine_version_;
-  }
-
   /// Everything stored, by the same settings and the same engine: no server has to be started.
   bool nothing_left_to_ask() {
     if (!spec_.url.empty()) return false;
     const std::optional<StoredConfiguration> stored = stored_configuration(store_, arm_.id);
     if (!stored || stored->settings != settings_) return false;
     if (!list_of(stored->id).pending.empty()) return false;
-    if (stored->identity.value("engine", "") != engine_version()) return false;
+    if (stored->identity.value("engine", "") != server_.engine_version()) return false;
     store_.arm_status(arm_.id, "started");
     StageScope stage(seams_, store_, arm_.id, "reads");
     stage.done("everything is stored already: nothing asked");
     return true;
   }
 
-  std::filesystem::path checkpoint_path() const {
-    if (checkpoint_.files.empty()) return {};
-    return options_.checkpoints / checkpoint_.files.front().name;
-  }
-
-  void check_checkpoint() {
-    if (!spec_.server) return;  // somebody else's server: its identity is checked instead
-    StageScope stage(seams_, store_, arm_.id, "checkpoint");
-    for (const CheckpointFile& file : checkpoint_.files) {
-      const std::filesystem::path path = options_.checkpoints / file.name;
-      if (!seams_.files.exists(path)) {
-        throw Error(
-            ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
-            "scripts/setup.sh engine fetches the quickstart's; --checkpoints names another folder");
-      }
-      const std::string found = sha256_file(seams_.files, path, [&] { return stopped(); });
-      if (found != file.sha256) {
-        throw Error(
-            ErrorKind::drift,
-            fmt::format("checkpoint file {}: registered sha256 {}, found {}", path.string(),
-                        file.sha256, found),
-            "fetch the registered file, or register the other one as a deviation (preval deviate)");
-      }
-    }
-    stage.done(
-        fmt::format("{} of {}: sha256 as registered", checkpoint_.name, checkpoint_.revision));
-  }
-
-  std::map<std::string, std::string> placeholders(int port) const {
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    return {{"port", std::to_string(port)},
-            {"checkpoint", checkpoint_path().string()},
-            {"root", options_.root.string()},
-            {"context", std::to_string(spec_.context)},
-            {"slots", std::to_string(spec_.slots)},
-            {"kv_cache", spec_.kv_cache},
-            {"threads", std::to_string(spec_.threads > 0 ? spec_.threads : cores)}};
-  }
-
-  /// A log of its own for every boot: nothing that another run may still write is touched.
-  std::filesystem::path fresh_log() const {
-    for (int number = 1;; ++number) {
-      auto path = options_.logs / fmt::format("{}.boot-{}.log", arm_.id, number);
-      if (!seams_.files.exists(path)) return path;
-    }
-  }
-
-  void boot() {
-    transport_ = spec_.transcript ? replayed() : seams_.transport();
-    endpoint_.timeouts = spec_.timeouts;
-    endpoint_.bearer_key = bearer_key(spec_.key_env);
-    try {
-      if (spec_.server) start_server();
-      if (!spec_.url.empty()) reach_server();
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::backend) {
-        store_.put_failure(arm_.id, "boot", 1, true, {"not_ready", error.message()});
-      }
-      throw;
-    }
-    booted_ = true;
-    if (!options_.record.empty() && spec_.kind != "simulated") record();
-  }
-
-  std::unique_ptr<Transport> replayed() {
-    const std::filesystem::path path = plan_.resolve(spec_.transcript->file);
-    const std::string text = seams_.files.read(path);
-    if (const std::string found = sha256_hex(text); found != spec_.transcript->sha256) {
-      throw Error(
-          ErrorKind::drift,
-          fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
-                      spec_.transcript->sha256, found),
-          "restore the registered file, or register the other one as a deviation (preval deviate)");
-    }
-    Transcript transcript = parse_transcript(text, path.string());
-    if (transcript.header.kind != spec_.transcript->protocol) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("transcript {} was recorded from kind {}, the plan says {}",
-                              path.string(), transcript.header.kind, spec_.transcript->protocol));
-    }
-    tell(transcript.notice);
-    return std::make_unique<ReplayTransport>(std::move(transcript));
-  }
-
-  /// From here on, so that how often a booting server was asked whether it is ready stays out.
-  void record() {
-    const std::string kind = spec_.transcript ? spec_.transcript->protocol : spec_.kind;
-    auto recording = std::make_unique<RecordingTransport>(
-        std::move(transport_), seams_.files,
-        options_.record / fmt::format("{}.transcript.jsonl", arm_.id),
-        TranscriptHeader{arm_.id, kind});
-    tell(recording->notice());
-    transport_ = std::move(recording);
-  }
-
-  /// A warning that is worth keeping; nothing when there is none.
-  void tell(const std::string& warning) {
-    if (warning.empty()) return;
-    store_.event(arm_.id, "warning", warning);
-    seams_.events.notice(fmt::format("arm {}: {}", arm_.id, warning));
-  }
-
-  void reach_server() {
-    endpoint_.base_url = base_address(spec_.url);
-    StageScope stage(seams_, store_, arm_.id, "boot");
-    const double seconds = wait_until_reachable(
-        *transport_, endpoint_, backend_->health(), seams_.clock,
-        std::chrono::duration<double>(arm_.boot_limit_s), [&] { return stopped(); });
-    stage.done(fmt::format("{} answers after {:.1f} s", spec_.url, seconds));
-  }
-
-  bool stopped() const { return seams_.interrupt.level() > 0; }
-
-  /// For everything but the reads, which have a schedule of their own. Failures that are not the
-  /// last word are rows; the last word is throw_failure's, or a finding.
-  Ask patient(const std::string& stage) {
-    return patient_asker(
-        *transport_, endpoint_, seams_.clock, Backoff(), spec_.attempts,
-        [this] { return stopped(); },
-        [this, stage](const Failure& failure, int attempt) {
-          store_.put_failure(arm_.id, stage, attempt, false, failure);
-        });
-  }
-
-  void start_server() {
-    StageScope stage(seams_, store_, arm_.id, "boot");
-    engine_version();
-    for (int attempt = 1;; ++attempt) {
-      const int port = free_port();
-      endpoint_.base_url = fmt::format("http://127.0.0.1:{}", port);
-      server_ = std::make_unique<Server>(fill_command(spec_.server->command, placeholders(port)),
-                                         fresh_log(), key_variables(plan_.effective));
-      try {
-        const double seconds = wait_until_ready(
-            *server_, *transport_, endpoint_, backend_->health(), seams_.clock,
-            std::chrono::duration<double>(arm_.boot_limit_s), [&] { return stopped(); });
-        stage.done(fmt::format("READY after {:.1f} s{}{}, log {}", seconds,
-                               engine_version_.empty() ? "" : ", ", engine_version_,
-                               server_->log().string()));
-        return;
-      } catch (const Error& error) {
-        // Between choosing a free port and the server's bind another program can take it: the
-        // server then ends at once, and another port is tried. A server that ends by itself for any
-        // other reason does so again, and its own words are in the message.
-        const std::string said = server_->last_lines(50);
-        const bool taken = said.find("in use") != std::string::npos ||
-                           said.find("couldn't bind") != std::string::npos;
-        server_->stop();
-        if (!taken || attempt == kBootTries || error.kind() == ErrorKind::interrupted) throw;
-        store_.event(arm_.id, "retry", fmt::format("port {} was taken: {}", port, error.what()));
-      }
-    }
-  }
-
   Json who_answers(const std::string& what) {
-    auto answer = converse(*backend_->identify(), patient(what));
+    auto answer = converse(*backend_->identify(), server_.patient(what));
     if (auto* failure = std::get_if<Failure>(&answer)) throw_failure(what, *failure);
     return std::get<Identity>(std::move(answer)).facts;
   }
@@ -373,17 +208,17 @@ class ArmRun {
   /// when the run goes on.
   void check_identity_briefly() {
     if (spec_.kind == "simulated" || configuration_ == 0 || seams_.interrupt.level() > 1) return;
-    if (server_ && !server_->running()) return;
-    Endpoint impatient = endpoint_;
+    if (server_.ended()) return;
+    Endpoint impatient = server_.endpoint();
     impatient.timeouts = {kBriefly, kBriefly, kBriefly};
-    const auto answer = converse(*backend_->identify(), asker(*transport_, impatient));
+    const auto answer = converse(*backend_->identify(), asker(server_.transport(), impatient));
     if (const auto* identity = std::get_if<Identity>(&answer)) same_as_before(identity->facts);
   }
 
   [[noreturn]] void throw_failure(const std::string& what, const Failure& failure) {
     store_.put_failure(arm_.id, what, spec_.attempts, true, failure);
     std::string hint = hint_for(failure);
-    if (hint.empty() && server_) hint = "the server's log: " + server_->log().string();
+    if (hint.empty()) hint = server_.log_hint();
     throw Error(
         ErrorKind::backend,
         fmt::format("{} of arm {}: {}: {}", what, arm_.id, failure.error_class, failure.message),
@@ -426,7 +261,7 @@ class ArmRun {
       items.push_back({&records[i], &prompts[i], "none", 0});
     }
     const ProbeResult found = probe(spec_, checkpoint_, plan_.effective.prompt, items,
-                                    ProbeFor::plan, patient("preflight"));
+                                    ProbeFor::plan, server_.patient("preflight"));
     for (const Finding& finding : found.findings) store_.finding(arm_.id, finding);
     if (found.broke) throw_failure("preflight", *found.broke);
     for (const Finding& finding : found.findings) {
@@ -453,7 +288,7 @@ class ArmRun {
   void register_configuration(const std::string& answered_by) {
     answered_by_ = answered_by;
     Json identity = Json::object();
-    identity["engine"] = engine_version_;
+    identity["engine"] = server_.engine_version();
     identity["server"] = facts_;
     if (!answered_by.empty()) identity["answered_by"] = answered_by;
     const std::optional<StoredConfiguration> stored = stored_configuration(store_, arm_.id);
@@ -472,16 +307,12 @@ class ArmRun {
     ReadList list = list_of(configuration_);
     const ReadContext context{seams_, store_, plan_.effective, wording_,    subsets_,
                               arm_,   spec_,  configuration_,  answered_by_};
-    const auto server_ended = [&]() -> std::optional<std::string> {
-      if (!server_ || server_->running()) return std::nullopt;
-      return fmt::format("the server ended ({}){}", server_->how_it_ended(),
-                         server_->parting_words());
-    };
+    const auto server_ended = [&] { return server_.ended(); };
     if (const auto smoke = take_smoke_reads(list, subsets_); !smoke.empty()) {
       StageScope stage(seams_, store_, arm_.id, "smoke");
       const int concurrency = subsets_[smoke.front().subset].group->smoke.concurrency;
-      const ReadOutcome outcome = ask(context, *backend_, *transport_, endpoint_, list, smoke,
-                                      concurrency, true, server_ended);
+      const ReadOutcome outcome = ask(context, *backend_, server_.transport(), server_.endpoint(),
+                                      list, smoke, concurrency, true, server_ended);
       if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
       if (!outcome.first_problem.empty()) {
         throw Error(ErrorKind::backend, fmt::format("smoke reads: {}", outcome.first_problem),
@@ -490,8 +321,8 @@ class ArmRun {
       stage.done(fmt::format("{} reads, every one usable", outcome.answered));
     }
     StageScope stage(seams_, store_, arm_.id, "reads");
-    const ReadOutcome outcome = ask(context, *backend_, *transport_, endpoint_, list, list.pending,
-                                    spec_.concurrency, false, server_ended);
+    const ReadOutcome outcome = ask(context, *backend_, server_.transport(), server_.endpoint(),
+                                    list, list.pending, spec_.concurrency, false, server_ended);
     if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
     ArmResult result;
     result.missing_reads = still_missing();
@@ -513,13 +344,6 @@ class ArmRun {
                 hint.empty() ? "what is stored stays: the same command goes on" : hint);
   }
 
-  void stop() {
-    if (!server_) return;
-    StageScope stage(seams_, store_, arm_.id, "stop");
-    server_->stop();
-    stage.done(server_->how_it_ended());
-  }
-
   const RunSeams& seams_;
   Store& store_;
   const OpenPlan& plan_;
@@ -530,15 +354,13 @@ class ArmRun {
   const BackendSpec& spec_;
   const Checkpoint& checkpoint_;
   Json settings_;
+  const ArmContext context_;
+  ArmServer server_;
 
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<Transport> transport_;
-  Endpoint endpoint_;
-  std::string engine_version_;
   Json facts_;               // of the server, before the first read
   std::string answered_by_;  // the model that its replies name
-  bool booted_ = false, breaker_ = false;
+  bool breaker_ = false;
   std::int64_t configuration_ = 0;  // 0, which has no answers, until the server is known
 };
 

@@ -1,0 +1,207 @@
+#include "run/arm_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "backend/transcript.h"
+#include "base/error.h"
+#include "base/sha256.h"
+#include "run/key.h"
+#include "run/retry.h"
+#include "run/stage.h"
+
+namespace preval {
+
+namespace {
+
+constexpr int kBootTries = 3;
+
+}  // namespace
+
+void ArmContext::tell(const std::string& warning) const {
+  if (warning.empty()) return;
+  store.event(arm.id, "warning", warning);
+  seams.events.notice(fmt::format("arm {}: {}", arm.id, warning));
+}
+
+const std::string& ArmServer::engine_version() {
+  const BackendSpec& spec = context_.spec;
+  if (spec.server && !spec.server->version_command.empty() && engine_version_.empty()) {
+    engine_version_ = first_line_of(fill_command(spec.server->version_command, placeholders(0)),
+                                    key_variables(context_.plan.effective));
+  }
+  return engine_version_;
+}
+
+std::filesystem::path ArmServer::checkpoint_path() const {
+  if (context_.checkpoint.files.empty()) return {};
+  return context_.options.checkpoints / context_.checkpoint.files.front().name;
+}
+
+void ArmServer::check_checkpoint() {
+  if (!context_.spec.server) return;
+  const Checkpoint& checkpoint = context_.checkpoint;
+  StageScope stage(context_.seams, context_.store, context_.arm.id, "checkpoint");
+  for (const CheckpointFile& file : checkpoint.files) {
+    const std::filesystem::path path = context_.options.checkpoints / file.name;
+    if (!context_.seams.files.exists(path)) {
+      throw Error(
+          ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
+          "scripts/setup.sh engine fetches the quickstart's; --checkpoints names another folder");
+    }
+    const std::string found =
+        sha256_file(context_.seams.files, path, [this] { return context_.stopped(); });
+    if (found != file.sha256) {
+      throw Error(
+          ErrorKind::drift,
+          fmt::format("checkpoint file {}: registered sha256 {}, found {}", path.string(),
+                      file.sha256, found),
+          "fetch the registered file, or register the other one as a deviation (preval deviate)");
+    }
+  }
+  stage.done(fmt::format("{} of {}: sha256 as registered", checkpoint.name, checkpoint.revision));
+}
+
+std::map<std::string, std::string> ArmServer::placeholders(int port) const {
+  const BackendSpec& spec = context_.spec;
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return {{"port", std::to_string(port)},
+          {"checkpoint", checkpoint_path().string()},
+          {"root", context_.options.root.string()},
+          {"context", std::to_string(spec.context)},
+          {"slots", std::to_string(spec.slots)},
+          {"kv_cache", spec.kv_cache},
+          {"threads", std::to_string(spec.threads > 0 ? spec.threads : cores)}};
+}
+
+/// A log of its own for every boot: nothing that another run may still write is touched.
+std::filesystem::path ArmServer::fresh_log() const {
+  for (int number = 1;; ++number) {
+    auto path = context_.options.logs / fmt::format("{}.boot-{}.log", context_.arm.id, number);
+    if (!context_.seams.files.exists(path)) return path;
+  }
+}
+
+void ArmServer::boot(const Backend& backend) {
+  const BackendSpec& spec = context_.spec;
+  transport_ = spec.transcript ? replayed() : context_.seams.transport();
+  endpoint_.timeouts = spec.timeouts;
+  endpoint_.bearer_key = bearer_key(spec.key_env);
+  try {
+    if (spec.server) start(backend);
+    if (!spec.url.empty()) reach(backend);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::backend) {
+      context_.store.put_failure(context_.arm.id, "boot", 1, true, {"not_ready", error.message()});
+    }
+    throw;
+  }
+  booted_ = true;
+  if (!context_.options.record.empty() && spec.kind != "simulated") record();
+}
+
+std::unique_ptr<Transport> ArmServer::replayed() const {
+  const TranscriptSpec& registered = *context_.spec.transcript;
+  const std::filesystem::path path = context_.plan.resolve(registered.file);
+  const std::string text = context_.seams.files.read(path);
+  if (const std::string found = sha256_hex(text); found != registered.sha256) {
+    throw Error(
+        ErrorKind::drift,
+        fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
+                    registered.sha256, found),
+        "restore the registered file, or register the other one as a deviation (preval deviate)");
+  }
+  Transcript transcript = parse_transcript(text, path.string());
+  if (transcript.header.kind != registered.protocol) {
+    throw Error(ErrorKind::usage,
+                fmt::format("transcript {} was recorded from kind {}, the plan says {}",
+                            path.string(), transcript.header.kind, registered.protocol));
+  }
+  context_.tell(transcript.notice);
+  return std::make_unique<ReplayTransport>(std::move(transcript));
+}
+
+/// From here on, so that how often a booting server was asked whether it is ready stays out.
+void ArmServer::record() {
+  const BackendSpec& spec = context_.spec;
+  const std::string& kind = spec.transcript ? spec.transcript->protocol : spec.kind;
+  auto recording = std::make_unique<RecordingTransport>(
+      std::move(transport_), context_.seams.files,
+      context_.options.record / fmt::format("{}.transcript.jsonl", context_.arm.id),
+      TranscriptHeader{context_.arm.id, kind});
+  context_.tell(recording->notice());
+  transport_ = std::move(recording);
+}
+
+void ArmServer::reach(const Backend& backend) {
+  endpoint_.base_url = base_address(context_.spec.url);
+  StageScope stage(context_.seams, context_.store, context_.arm.id, "boot");
+  const double seconds =
+      wait_until_reachable(*transport_, endpoint_, backend.health(), context_.seams.clock,
+                           std::chrono::duration<double>(context_.arm.boot_limit_s),
+                           [this] { return context_.stopped(); });
+  stage.done(fmt::format("{} answers after {:.1f} s", context_.spec.url, seconds));
+}
+
+void ArmServer::start(const Backend& backend) {
+  StageScope stage(context_.seams, context_.store, context_.arm.id, "boot");
+  engine_version();
+  for (int attempt = 1;; ++attempt) {
+    const int port = free_port();
+    endpoint_.base_url = fmt::format("http://127.0.0.1:{}", port);
+    server_ =
+        std::make_unique<Server>(fill_command(context_.spec.server->command, placeholders(port)),
+                                 fresh_log(), key_variables(context_.plan.effective));
+    try {
+      const double seconds =
+          wait_until_ready(*server_, *transport_, endpoint_, backend.health(), context_.seams.clock,
+                           std::chrono::duration<double>(context_.arm.boot_limit_s),
+                           [this] { return context_.stopped(); });
+      stage.done(fmt::format("READY after {:.1f} s{}{}, log {}", seconds,
+                             engine_version_.empty() ? "" : ", ", engine_version_,
+                             server_->log().string()));
+      return;
+    } catch (const Error& error) {
+      // Between choosing a free port and the server's bind another program can take it: the server
+      // then ends at once, and another port is tried. A server that ends by itself for any other
+      // reason does so again, and its own words are in the message.
+      const std::string said = server_->last_lines(50);
+      const bool taken = said.find("in use") != std::string::npos ||
+                         said.find("couldn't bind") != std::string::npos;
+      server_->stop();
+      if (!taken || attempt == kBootTries || error.kind() == ErrorKind::interrupted) throw;
+      context_.store.event(context_.arm.id, "retry",
+                           fmt::format("port {} was taken: {}", port, error.what()));
+    }
+  }
+}
+
+Ask ArmServer::patient(const std::string& stage) {
+  return patient_asker(
+      *transport_, endpoint_, context_.seams.clock, Backoff(), context_.spec.attempts,
+      [this] { return context_.stopped(); },
+      [this, stage](const Failure& failure, int attempt) {
+        context_.store.put_failure(context_.arm.id, stage, attempt, false, failure);
+      });
+}
+
+std::optional<std::string> ArmServer::ended() {
+  if (!server_ || server_->running()) return std::nullopt;
+  return fmt::format("the server ended ({}){}", server_->how_it_ended(), server_->parting_words());
+}
+
+std::string ArmServer::log_hint() const {
+  return server_ ? "the server's log: " + server_->log().string() : std::string();
+}
+
+void ArmServer::stop() {
+  if (!server_) return;
+  StageScope stage(context_.seams, context_.store, context_.arm.id, "stop");
+  server_->stop();
+  stage.done(server_->how_it_ended());
+}
+
+}  // namespace preval
