@@ -199,8 +199,8 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     tally.answered(pending[job.position].subset, answer.latency_ms);
   };
   hooks.failed = [&](const Job& job, const Failure& failure, int attempt, bool final) {
-    context.store.put_failure(context.configuration, {job.prompt_key, job.repeat}, attempt, final,
-                              failure);
+    context.store.put_failure(context.configuration, {job.prompt_key, job.repeat}, job.item(),
+                              attempt, final, failure);
     if (!final) {
       tally.retried();
       return;

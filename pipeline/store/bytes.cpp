@@ -25,6 +25,17 @@ std::string bytes_of_hex(std::string_view hex) {
   return bytes;
 }
 
+std::string hex_of_bytes(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    hex += digits[value >> 4];
+    hex += digits[value & 15];
+  }
+  return hex;
+}
+
 std::string head_of(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return made_valid(text);
   std::size_t cut = limit;

@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "store/bytes.h"
+#include "store/digest.h"
 #include "store/store.h"
 
 namespace preval {
@@ -36,6 +37,21 @@ std::unordered_map<std::string, StoredRecord> stored_records(Db& db, std::int64_
   return records;
 }
 
+/// Of the keys of a question, in the order of its options.
+std::string option_digest(const Question& question) {
+  Json keys = Json::array();
+  for (const Question::Alternative& each : question.alternatives) keys.push_back(each.key);
+  return sha256_hex(keys.dump());
+}
+
+/// In the order of kRecordEvidence.
+std::string row_digest_of(const Record& record, std::int64_t position) {
+  TypedRow row;
+  row.text(record.id).blob(bytes_of_hex(record.sha256)).integer(position).text(record.family);
+  row.text(option_digest(record.question)).integer(record.target);
+  return row.sha256();
+}
+
 std::int64_t subset_id(Db& db, const std::string& dataset, const std::string& subset) {
   Stmt find(db, "SELECT id FROM subset WHERE dataset = ? AND name = ?");
   find.bind(1, dataset).bind(2, subset);
@@ -59,9 +75,7 @@ void Store::record_check(const SubsetCheck& check) {
 }
 
 std::int64_t Store::option_set(const Question& question) {
-  Json keys = Json::array();
-  for (const Question::Alternative& each : question.alternatives) keys.push_back(each.key);
-  const std::string digest = sha256_hex(keys.dump());
+  const std::string digest = option_digest(question);
   if (const auto known = option_sets_.find(digest); known != option_sets_.end())
     return known->second;
 
@@ -93,11 +107,11 @@ std::vector<std::int64_t> Store::put_records(const std::string& dataset, const s
   Tx tx(db_);
   Stmt add(db_,
            "INSERT INTO record (subset_id, record_id, sha256, position, family, set_id, target, "
-           "current) "
-           "VALUES (?, ?, ?, ?, ?, ?, ?, 1)");
+           "row_sha256, current) "
+           "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)");
   Stmt change(db_,
-              "UPDATE record SET position = ?, family = ?, set_id = ?, target = ?, current = 1 "
-              "WHERE id = ?");
+              "UPDATE record SET position = ?, family = ?, set_id = ?, target = ?, row_sha256 = ?, "
+              "current = 1 WHERE id = ?");
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
     const std::string digest = bytes_of_hex(record.sha256);
@@ -106,7 +120,8 @@ std::vector<std::int64_t> Store::put_records(const std::string& dataset, const s
     const auto known = stored.find(record.id + '\0' + digest);
     if (known == stored.end()) {
       add.bind(1, owner).bind(2, record.id).bind_blob(3, digest).bind(4, position);
-      add.bind(5, record.family).bind(6, set).bind(7, record.target).run();
+      add.bind(5, record.family).bind(6, set).bind(7, record.target);
+      add.bind_blob(8, row_digest_of(record, position)).run();
       ids.push_back(db_.last_insert_rowid());
       continue;
     }
@@ -114,7 +129,7 @@ std::vector<std::int64_t> Store::put_records(const std::string& dataset, const s
     if (!old.current || old.position != position || old.set != set || old.target != record.target ||
         old.family != record.family) {
       change.bind(1, position).bind(2, record.family).bind(3, set).bind(4, record.target);
-      change.bind(5, old.id).run();
+      change.bind_blob(5, row_digest_of(record, position)).bind(6, old.id).run();
     }
     ids.push_back(old.id);
     stored.erase(known);
@@ -186,6 +201,7 @@ std::int64_t Store::set_aside(std::int64_t configuration, const Json& identity) 
             "UPDATE prediction SET configuration_id = ? WHERE configuration_id = ? AND run_id = ?");
   move.bind(1, aside).bind(2, configuration).bind(3, run_).run();
   const std::int64_t moved = query_integer(db_, "SELECT changes()");
+  renew_row_digests(db_, aside);
   tx.commit();
   return moved;
 }

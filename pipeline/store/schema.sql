@@ -70,6 +70,7 @@ CREATE TABLE record (          -- one question of a data file
   set_id    INTEGER NOT NULL REFERENCES option_set,
   target    INTEGER NOT NULL,          -- position of the right option
   current   INTEGER NOT NULL CHECK (current IN (0, 1)), -- 0: the file has since changed
+  row_sha256 BLOB NOT NULL CHECK (length(row_sha256) = 32), -- of what the row says: store/row_digest.h
   UNIQUE (subset_id, record_id, sha256)
 ) STRICT;
 
@@ -133,6 +134,7 @@ CREATE TABLE prediction (      -- one answer; its key is all that can change it
   sum_is_off       INTEGER CHECK (sum_is_off IN (0, 1)),     -- native: by more than 0.05 from 1
   choice_differs   INTEGER CHECK (choice_differs IN (0, 1)), -- native: named choice and largest number
   value            REAL,               -- native: a score as an expected level; then there are no labels
+  row_sha256       BLOB NOT NULL CHECK (length(row_sha256) = 32), -- of the answer and its labels
   UNIQUE (configuration_id, prompt_id, repeat, exploratory)
 ) STRICT;
 
@@ -168,6 +170,7 @@ CREATE TABLE failure (         -- every attempt that gave no answer
   body_sha256      TEXT,
   body_head        TEXT,               -- first 500 bytes, secrets removed
   at               TEXT NOT NULL,
+  row_sha256       BLOB CHECK (length(row_sha256) = 32), -- of a read
   CHECK ((stage = 'read') = (configuration_id IS NOT NULL AND prompt_id IS NOT NULL AND repeat IS NOT NULL))
 ) STRICT;
 CREATE INDEX failure_item ON failure (configuration_id, prompt_id, repeat);
@@ -211,6 +214,14 @@ CREATE TABLE deviation (       -- the ledger as the last run found it
   why    TEXT NOT NULL,
   at     TEXT NOT NULL,
   sha256 TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE seal (            -- what the store held when runs ended, each chained to the one before
+  number INTEGER PRIMARY KEY,
+  at     TEXT NOT NULL,
+  digest TEXT NOT NULL,                -- the logical digest of the evidence: store/digest.h
+  sha256 TEXT NOT NULL,                -- of the seal
+  json   TEXT NOT NULL                 -- the seal, as in NAME.seal.json
 ) STRICT;
 
 CREATE TABLE published (       -- figures of others, per subset, from the plan's published file

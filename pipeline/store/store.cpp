@@ -22,6 +22,11 @@ std::optional<double> finite_or_null(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
+std::optional<std::int64_t> status_or_null(const Failure& failure) {
+  return failure.http_status == 0 ? std::nullopt
+                                  : std::optional(static_cast<std::int64_t>(failure.http_status));
+}
+
 std::string prompt_key(std::int64_t record, std::string_view variant, std::string_view form,
                        std::string_view sha256) {
   return fmt::format("{} {} {} {}", record, variant, form, sha256);
@@ -68,6 +73,9 @@ struct Store::Batch {
     double latency_ms;
     std::optional<NativeFacts> native;
     std::vector<LabelRow> labels;
+    std::string row_sha256;
+
+    std::string digest(TypedRow row, bool exploratory) const;
   };
 
   struct FailureRow {
@@ -79,6 +87,7 @@ struct Store::Batch {
     bool final;
     Failure failure;
     std::string at;
+    std::string row_sha256;  // empty: no read
   };
 
   std::vector<PromptRow> prompts;
@@ -91,6 +100,31 @@ struct Store::Batch {
 
   std::size_t size() const { return prompts.size() + predictions.size() + failures.size(); }
 };
+
+/// In the order of kPredictionEvidence.
+std::string Store::Batch::PredictionRow::digest(TypedRow row, bool exploratory) const {
+  const PredictionRow& answer = *this;
+  row.integer(exploratory ? 1 : 0).integer(answer.predicted).integer(answer.tied ? 1 : 0);
+  row.integer(answer.tied_at_bound ? 1 : 0).real(finite_or_null(answer.label_mass));
+  row.real(answer.entropy);
+  const auto flag = [&](const std::optional<bool>& value) {
+    row.integer(value ? std::optional<std::int64_t>(*value ? 1 : 0) : std::nullopt);
+  };
+  flag(answer.argmax_is_label);
+  row.integer(answer.labels_returned).real(answer.floor).real(answer.bound);
+  row.integer(answer.prompt_tokens).integer(answer.requests);
+  if (answer.native) {
+    row.real(answer.native->printed_sum).integer(answer.native->sum_is_off ? 1 : 0);
+    row.integer(answer.native->choice_differs ? 1 : 0).real(answer.native->value);
+  } else {
+    row.null().null().null().null();
+  }
+  for (const Batch::LabelRow& label : answer.labels) {
+    row.integer(label.option).real(finite_or_null(label.logprob)).real(label.probability);
+    row.integer(label.source);
+  }
+  return row.sha256();
+}
 
 struct Store::Statements {
   explicit Statements(Db& db)
@@ -114,8 +148,8 @@ struct Store::Statements {
             "INSERT INTO prediction (configuration_id, prompt_id, repeat, exploratory, run_id, "
             "predicted, tied, tied_at_bound, label_mass, entropy, argmax_is_label, "
             "labels_returned, floor, bound, prompt_tokens, requests, latency_ms, printed_sum, "
-            "sum_is_off, choice_differs, value) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+            "sum_is_off, choice_differs, value, row_sha256) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         put_label(
             db,
             "INSERT INTO label (prediction_id, position, option, logprob, probability, source) "
@@ -123,9 +157,10 @@ struct Store::Statements {
         put_failure(
             db,
             "INSERT INTO failure (run_id, arm_id, stage, configuration_id, prompt_id, repeat, "
-            "attempt, final, class, http_status, message, body_sha256, body_head, at) VALUES (?1, "
+            "attempt, final, class, http_status, message, body_sha256, body_head, at, row_sha256) "
+            "VALUES (?1, "
             "coalesce((SELECT arm_id FROM configuration WHERE id = ?4), ?2), ?3, ?4, ?5, ?6, ?7, "
-            "?8, ?9, ?10, ?11, ?12, ?13, ?14)") {}
+            "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") {}
   Stmt find_prompt, retire_prompts, put_prompt, find_prediction, put_prediction, put_label,
       put_failure;
 };
@@ -152,6 +187,26 @@ std::int64_t Store::arm_id(const std::string& arm) {
   find.bind(1, arm);
   if (!find.step()) throw std::logic_error(fmt::format("arm {} is not registered", arm));
   return find.integer(0);
+}
+
+const Store::Named& Store::named(std::int64_t configuration) {
+  const auto known = named_.find(configuration);
+  if (known != named_.end()) return known->second;
+  Stmt find(db_,
+            "SELECT a.name, c.sha256 FROM configuration c JOIN arm a ON a.id = c.arm_id WHERE c.id "
+            "= ?");
+  find.bind(1, configuration);
+  if (!find.step()) throw std::logic_error("a configuration that nobody registered");
+  return named_[configuration] = {find.text(0), find.text(1)};
+}
+
+TypedRow Store::read_row(std::int64_t configuration, const Item& item) {
+  const Named& who = named(configuration);
+  TypedRow row;
+  row.text(who.arm).text(who.sha256).text(item.record->id);
+  row.blob(bytes_of_hex(item.record->sha256)).text(item.variant);
+  row.blob(bytes_of_hex(item.prompt->sha256)).integer(item.repeat);
+  return row;
 }
 
 void Store::gathered_one() {
@@ -218,6 +273,7 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
                            answer.requests,
                            answer.latency_ms,
                            answer.native,
+                           {},
                            {}};
   row.labels.reserve(read.labels.size());
   for (std::size_t i = 0; i < read.labels.size(); ++i) {
@@ -225,22 +281,25 @@ void Store::put_prediction(std::int64_t configuration, const ItemKey& key, const
     row.labels.push_back(
         {options[i], label.logprob, label.probability, static_cast<int>(label.source)});
   }
+  row.row_sha256 = row.digest(read_row(configuration, item), exploratory_);
   batch_->predictions.push_back(std::move(row));
   batch_->answered.insert(prediction_key(configuration, key.prompt, key.repeat));
   gathered_one();
 }
 
-void Store::put_failure(std::int64_t configuration, const ItemKey& key, int attempt, bool final,
-                        const Failure& failure) {
-  batch_->failures.push_back(
-      {0, "read", configuration, key.prompt, key.repeat, attempt, final, failure, now()});
+void Store::put_failure(std::int64_t configuration, const ItemKey& key, const Item& item,
+                        int attempt, bool final, const Failure& failure) {
+  TypedRow row = read_row(configuration, item);
+  row.integer(exploratory_ ? 1 : 0).text(failure.error_class).integer(status_or_null(failure));
+  batch_->failures.push_back({0, "read", configuration, key.prompt, key.repeat, attempt, final,
+                              failure, now(), row.sha256()});
   gathered_one();
 }
 
 void Store::put_failure(const std::string& arm, std::string_view stage, int attempt, bool final,
                         const Failure& failure) {
   batch_->failures.push_back(
-      {arm_id(arm), std::string(stage), {}, {}, {}, attempt, final, failure, now()});
+      {arm_id(arm), std::string(stage), {}, {}, {}, attempt, final, failure, now(), {}});
   gathered_one();
 }
 
@@ -288,7 +347,7 @@ void Store::write_batch() {
     } else {
       put.bind_null(18).bind_null(19).bind_null(20).bind_null(21);
     }
-    put.run();
+    put.bind_blob(22, row.row_sha256).run();
     const std::int64_t prediction = db_.last_insert_rowid();
     for (std::size_t i = 0; i < row.labels.size(); ++i) {
       const Batch::LabelRow& label = row.labels[i];
@@ -310,16 +369,20 @@ void Store::write_failures() {
     put.bind(1, run_).bind(2, row.arm).bind(3, row.stage).bind(4, row.configuration);
     put.bind(5, row.prompt).bind(6, row.repeat).bind(7, row.attempt).bind(8, row.final);
     put.bind(9, failure.error_class);
-    put.bind(10, failure.http_status == 0
-                     ? std::nullopt
-                     : std::optional(static_cast<std::int64_t>(failure.http_status)));
+    put.bind(10, status_or_null(failure));
     put.bind(11, made_valid(failure.message));
     if (failure.body.empty()) {
       put.bind_null(12).bind_null(13);
     } else {
       put.bind(12, sha256_hex(failure.body)).bind(13, head_of(failure.body, kBodyHeadBytes));
     }
-    put.bind(14, row.at).run();
+    put.bind(14, row.at);
+    if (row.row_sha256.empty()) {
+      put.bind_null(15);
+    } else {
+      put.bind_blob(15, row.row_sha256);
+    }
+    put.run();
   }
 }
 

@@ -15,6 +15,7 @@
 #include "backend/backend.h"
 #include "plan/lock.h"
 #include "store/db.h"
+#include "store/row_digest.h"
 #include "suite/verify.h"
 
 namespace preval {
@@ -113,8 +114,8 @@ class Store {
   bool has_prediction(std::int64_t configuration, std::int64_t prompt, int repeat) const;
   void put_prediction(std::int64_t configuration, const ItemKey& key, const Item& item,
                       const Answer& answer);
-  void put_failure(std::int64_t configuration, const ItemKey& key, int attempt, bool final,
-                   const Failure& failure);
+  void put_failure(std::int64_t configuration, const ItemKey& key, const Item& item, int attempt,
+                   bool final, const Failure& failure);
   /// Of an exchange that was no read. `stage`: what it was for.
   void put_failure(const std::string& arm, std::string_view stage, int attempt, bool final,
                    const Failure& failure);
@@ -134,7 +135,15 @@ class Store {
   struct Statements;
   struct Batch;
 
+  /// The names that a configuration has in row digests.
+  struct Named {
+    std::string arm, sha256;
+  };
+
   std::string now();
+  const Named& named(std::int64_t configuration);
+  /// What every row digest of a read begins with.
+  TypedRow read_row(std::int64_t configuration, const Item& item);
   std::int64_t arm_id(const std::string& arm);
   std::int64_t option_set(const Question& question);
   void gathered_one();
@@ -147,6 +156,7 @@ class Store {
   std::unique_ptr<Batch> batch_;
   std::map<std::string, std::int64_t> option_sets_;  // digest of the keys → option_set.id
   std::map<std::int64_t, std::chrono::nanoseconds> stage_starts_;
+  std::map<std::int64_t, Named> named_;
   std::set<std::int64_t> current_;  // configurations that this run has made current
   std::int64_t run_ = 0;
   std::int64_t next_prompt_ = 0;

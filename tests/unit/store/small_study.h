@@ -180,6 +180,13 @@ class SmallStudy {
                            answer);
   }
 
+  void fail(std::int64_t configuration, std::int64_t prompt, const Record& record, int attempt,
+            bool final, const Failure& failure) {
+    const Prompt rendered = prompt_of(record);
+    store_->put_failure(configuration, {prompt, 0}, {&record, &rendered, "none", 0}, attempt, final,
+                        failure);
+  }
+
  private:
   TemporaryFolder folder_;
   ManualClock clock_;
@@ -210,7 +217,7 @@ inline void fill(SmallStudy& study) {
   Failure failure;
   failure.error_class = "timeout";
   failure.message = "no reply within 600 s";
-  study.store().put_failure(b, {boolq_prompts[2], 0}, 4, true, failure);
+  study.fail(b, boolq_prompts[2], boolq[2], 4, true, failure);
   study.store().arm_status("c", "not run", "terms not accepted");
   study.store().end_run("incomplete", 4);
 }

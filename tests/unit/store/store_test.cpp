@@ -216,7 +216,7 @@ TEST_CASE("a server takes the place of another with its first answer, and not be
   const auto boolq = small_records("boolq", QuestionType::noul, {"true", "false"}, {0, 1, 0});
   Failure failure;
   failure.error_class = "http_error";
-  study.store().put_failure(other, {1, 0}, 1, true, failure);
+  study.fail(other, 1, boolq[0], 1, true, failure);
   study.store().flush();
   CHECK(text(study.db(), counted) == "5");
   study.answer(other, 1, boolq[0], answer_of({0.9, 0.1}));
@@ -419,10 +419,10 @@ TEST_CASE("failures keep what came back, as text", "[store]") {
   failure.message = "502 \xff";
   failure.http_status = 502;
   failure.body = std::string(499, 'x') + "\xc3\xbc and more";
-  study.store().put_failure(configuration, {prompts[0], 0}, 1, false, failure);
+  study.fail(configuration, prompts[0], records[0], 1, false, failure);
   failure.body.clear();
   failure.http_status = 0;
-  study.store().put_failure(configuration, {prompts[0], 0}, 2, true, failure);
+  study.fail(configuration, prompts[0], records[0], 2, true, failure);
   study.store().flush();
   CHECK(text(study.db(),
              "SELECT attempt, final, class, http_status, message, body_sha256, body_head, at "
