@@ -37,7 +37,7 @@ int written(int code) {
   const int reason = one < 0 ? errno : EIO;
   if (reason == EPIPE) return code;
   std::cerr << "preval: standard output could not be written: " << std::strerror(reason) << '\n';
-  return preval::exit_code(preval::ErrorKind::io);
+  return code != 0 ? code : preval::exit_code(preval::ErrorKind::io);
 }
 
 }  // namespace

@@ -265,6 +265,10 @@ Json provenance_json(const ReportModel& model) {
                     {"git_commit", text_or_null(run.git_commit)},
                     {"machine", run.host}});
   }
+  Json unconfirmed = Json::array();
+  for (const ReportUnconfirmed& each : model.unconfirmed) {
+    unconfirmed.push_back({{"arm", each.arm}, {"run", each.run}, {"answers", each.answers}});
+  }
   for (const ReportFailures& each : model.failures) {
     failures.push_back({{"arm", each.arm},
                         {"class", each.error_class},
@@ -290,6 +294,7 @@ Json provenance_json(const ReportModel& model) {
           {"arms", checkpoints},
           {"runs", runs},
           {"failures", failures},
+          {"unconfirmed", unconfirmed},
           {"native", native},
           {"drift", drift}};
 }

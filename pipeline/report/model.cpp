@@ -28,6 +28,7 @@ class ModelReader {
     read_published();
     read_failures();
     read_native();
+    read_unconfirmed();
     read_runs();
     model_.exploratory = query_integer(db_, "SELECT coalesce(min(exploratory), 0) FROM run") == 1;
     model_.scored = query_integer(db_, "SELECT count(*) FROM scored") == 1;
@@ -355,6 +356,13 @@ class ModelReader {
                "BY arm, class");
     while (query.step()) {
       model_.failures.push_back({query.text(0), query.text(1), query.integer(2), query.integer(3)});
+    }
+  }
+
+  void read_unconfirmed() {
+    Stmt query(db_, "SELECT arm, run, n_answered FROM v_unconfirmed");
+    while (query.step()) {
+      model_.unconfirmed.push_back({query.text(0), query.integer(1), query.integer(2)});
     }
   }
 
