@@ -269,6 +269,10 @@ Json provenance_json(const ReportModel& model) {
   for (const ReportUnconfirmed& each : model.unconfirmed) {
     unconfirmed.push_back({{"arm", each.arm}, {"run", each.run}, {"answers", each.answers}});
   }
+  Json impossible = Json::array();
+  for (const ReportImpossible& each : model.impossible) {
+    impossible.push_back({{"arm", each.arm}, {"answers", each.answers}, {"most", each.most}});
+  }
   for (const ReportFailures& each : model.failures) {
     failures.push_back({{"arm", each.arm},
                         {"class", each.error_class},
@@ -295,6 +299,7 @@ Json provenance_json(const ReportModel& model) {
           {"runs", runs},
           {"failures", failures},
           {"unconfirmed", unconfirmed},
+          {"impossible_mass", impossible},
           {"native", native},
           {"drift", drift}};
 }

@@ -161,6 +161,13 @@ struct ReportNative {
   std::int64_t answers = 0, sum_is_off = 0, choice_differs = 0, values = 0;
 };
 
+/// Answers of an arm whose labels have more probability together than there is.
+struct ReportImpossible {
+  std::string arm;
+  std::int64_t answers = 0;
+  double most = 0;  ///< largest label mass
+};
+
 /// Answers of a run that ended before the server had said once more who it is.
 struct ReportUnconfirmed {
   std::string arm;
@@ -186,6 +193,7 @@ struct ReportModel {
   std::vector<ReportFailures> failures;
   std::vector<ReportNative> native;
   std::vector<ReportUnconfirmed> unconfirmed;
+  std::vector<ReportImpossible> impossible;
   std::vector<ReportRun> runs;
   std::string published_model, published_source;
   std::int64_t unscored = 0;  ///< stored answers that came after the last scoring
