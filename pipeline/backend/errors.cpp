@@ -201,8 +201,8 @@ std::optional<Failure> transport_failure(const HttpReply& reply) {
                    [&](const StatusRule& entry) { return entry.status == reply.status; });
   failure.retry = rule != kWorthAnotherTry.end() && failure.error_class == "http_error";
   // A prompt that is too long says nothing about the server, whatever status it comes with.
-  failure.server = rule != kWorthAnotherTry.end() && rule->server &&
-                   failure.error_class != "context_exceeded";
+  failure.server =
+      rule != kWorthAnotherTry.end() && rule->server && failure.error_class != "context_exceeded";
   return failure;
 }
 

@@ -1,38 +1,68 @@
 #include "backend/redact.h"
 
+#include <algorithm>
 #include <array>
 
 namespace preval {
 
 namespace {
 
-void replace_all(std::string& text, std::string_view what, std::string_view with) {
-  for (std::size_t at = text.find(what); at != std::string::npos;
-       at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
+bool is_hex(std::string_view digits, unsigned value) {
+  unsigned read = 0;
+  for (const char c : digits) {
+    const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
+                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a' + 10)
+                           : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A' + 10)
+                                                  : 16U;
+    if (digit == 16U) return false;
+    read = read * 16 + digit;
   }
+  return read == value;
 }
 
-/// The key inside a JSON string; encoders differ about the slash.
-std::string escaped(std::string_view key, bool slashes) {
-  std::string text;
-  for (const char c : key) {
-    if (c == '"' || c == '\\' || (c == '/' && slashes)) text += '\\';
-    text += c;
+/// How many bytes at the start of `text` stand for this character: itself, escaped as in a JSON
+/// string (encoders differ in what they escape and how), or as in an address. 0: none.
+std::size_t written_as(std::string_view text, char c) {
+  const auto value = static_cast<unsigned char>(c);
+  if (text.empty()) return 0;
+  if (text.front() == '\\') {
+    if (text.size() >= 6 && text[1] == 'u' && is_hex(text.substr(2, 4), value)) return 6;
+    if (text.size() >= 2 && text[1] == c && (c == '"' || c == '\\' || c == '/')) return 2;
   }
-  return text;
+  if (text.front() == '%' && text.size() >= 3 && is_hex(text.substr(1, 2), value)) return 3;
+  return text.front() == c ? 1 : 0;
+}
+
+/// How many bytes at the start of `text` stand for the key; 0: they do not.
+std::size_t key_at(std::string_view text, std::string_view key) {
+  std::size_t length = 0;
+  for (const char c : key) {
+    const std::size_t one = written_as(text.substr(length), c);
+    if (one == 0) return 0;
+    length += one;
+  }
+  return length;
 }
 
 }  // namespace
 
 std::string without_key(std::string text, std::string_view key) {
   if (key.size() < kShortestSecret) return text;
-  replace_all(text, key, kRedacted);
-  for (const bool slashes : {false, true}) {
-    const std::string form = escaped(key, slashes);
-    if (form != key) replace_all(text, form, kRedacted);
+  const std::array<char, 3> starts{key.front(), '\\', '%'};
+  const std::string_view first(starts.data(), starts.size());
+  std::string clean;
+  std::size_t kept = 0;  // up to here `text` is in `clean`
+  std::size_t at = text.find_first_of(first);
+  while (at != std::string::npos) {
+    const std::size_t length = key_at(std::string_view(text).substr(at), key);
+    if (length > 0) {
+      clean.append(text, kept, at - kept).append(kRedacted);
+      kept = at + length;
+    }
+    at = text.find_first_of(first, at + std::max<std::size_t>(length, 1));
   }
-  return text;
+  if (kept == 0) return text;
+  return clean.append(text, kept);
 }
 
 void redact(HttpReply& reply, std::string_view key) {

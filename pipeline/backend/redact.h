@@ -15,7 +15,8 @@ inline constexpr std::string_view kRedacted = "[key removed]";
 /// run/key.h refuses it.
 inline constexpr std::size_t kShortestSecret = 8;
 
-/// `text` without the key, as it is and as JSON strings may write it.
+/// `text` without the key: as it is, and as JSON strings and addresses may write it, character by
+/// character.
 std::string without_key(std::string text, std::string_view key);
 
 /// Takes the key out of a reply's body, headers and message.

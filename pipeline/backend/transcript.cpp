@@ -17,6 +17,7 @@ namespace preval {
 
 namespace {
 
+constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
 constexpr std::array kStatuses{TransportStatus::ok,           TransportStatus::connect_failed,
                                TransportStatus::reset,        TransportStatus::timeout,
                                TransportStatus::partial_body, TransportStatus::too_large,
@@ -79,7 +80,10 @@ class Line {
   Number number(const std::string& name) const {
     const auto found = json_.find(name);
     if (found == json_.end()) return 0;
-    if (!found->is_number()) fail(fmt::format("has no number as \"{}\"", name));
+    const bool fits = std::is_floating_point_v<Number>
+                          ? found->is_number() && *found >= 0
+                          : found->is_number_integer() && *found >= 0 && *found <= kLargestCount;
+    if (!fits) fail(fmt::format("has no number as \"{}\", or one that makes no sense", name));
     return found->get<Number>();
   }
 

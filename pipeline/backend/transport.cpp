@@ -231,8 +231,10 @@ class CurlTransport final : public Transport {
       base_url_ = endpoint.base_url;
       loopback_ = is_loopback(base_url_);
     }
-    // An empty proxy means none; no value means whatever the environment says.
-    curl_easy_setopt(easy, CURLOPT_PROXY, loopback_ ? "" : nullptr);
+    // An empty proxy means none; no value means whatever the environment says. A key that is not
+    // encrypted is for its server alone, and no proxy may read it.
+    const bool secret = !endpoint.bearer_key.empty() && base_url_.rfind("https", 0) != 0;
+    curl_easy_setopt(easy, CURLOPT_PROXY, loopback_ || secret ? "" : nullptr);
     // TLS may write to a closed socket, which libcurl then has to shield from SIGPIPE.
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, base_url_.rfind("https", 0) == 0 ? 0L : 1L);
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -194,6 +195,15 @@ void SystemFiles::replace(const fs::path& path, std::string_view content) {
     fail("write", path, code, "the file is as it was before");
   }
   sync_folder(target);
+}
+
+std::shared_ptr<const void> SystemFiles::hold(const fs::path& path) {
+  auto file = std::make_shared<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file->open()) return nullptr;
+  while (flock(file->number(), LOCK_EX) != 0) {
+    if (errno != EINTR) fail("lock", path, errno, "does this file system have locks?");
+  }
+  return file;
 }
 
 void SystemFiles::append(const fs::path& path, std::string_view content) {

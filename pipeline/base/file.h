@@ -28,6 +28,9 @@ class Files {
   virtual void replace(const std::filesystem::path& path, std::string_view content) = 0;
   /// Appends and syncs, for ledgers.
   virtual void append(const std::filesystem::path& path, std::string_view content) = 0;
+  /// Waits until nobody else holds this file, and holds it for as long as the result lives. Reading
+  /// and writing go on for those who do not ask. Nothing for a file that cannot be opened.
+  virtual std::shared_ptr<const void> hold(const std::filesystem::path& path) = 0;
 };
 
 /// The machine's own file system.
@@ -40,6 +43,7 @@ class SystemFiles final : public Files {
               const std::function<void(std::string_view)>& sink) override;
   void replace(const std::filesystem::path& path, std::string_view content) override;
   void append(const std::filesystem::path& path, std::string_view content) override;
+  std::shared_ptr<const void> hold(const std::filesystem::path& path) override;
 };
 
 }  // namespace preval

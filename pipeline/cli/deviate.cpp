@@ -33,6 +33,8 @@ void run_deviate(Context& context, const DeviateOptions& options) {
                             options.from.size(), options.to.size()),
                 "every --field has a --from and a --to");
   }
+  // Held from before the ledger is read until it is written: no entry can get lost in between.
+  const auto held = context.files.hold(options.plan);
   const OpenPlan plan = open_plan(context.files, options.plan);
   std::vector<Change> changes;
   for (std::size_t i = 0; i < options.fields.size(); ++i) {

@@ -1,5 +1,6 @@
 // The program: global options, one line per subcommand, and the place where errors become exit
 // codes.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -28,6 +29,20 @@ std::string unknown_command(const CLI::App& app) {
                      preval::did_you_mean(left.front(), names), preval::join(names, ", "));
 }
 
+/// Whoever starts a program without its standard streams (`preval run >&-`) would have the next
+/// files that are opened take their numbers, and what is printed end up in a store. Reading from
+/// these gives nothing, and writing to them is an error like any other.
+void keep_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0 && nothing != stream) {
+      dup2(nothing, stream);
+      close(nothing);
+    }
+  }
+}
+
 /// The exit code, unless what was printed did not all arrive.
 int written(int code) {
   std::cout.flush();
@@ -37,13 +52,14 @@ int written(int code) {
   const int reason = one < 0 ? errno : EIO;
   if (reason == EPIPE) return code;
   std::cerr << "preval: standard output could not be written: " << std::strerror(reason) << '\n';
-  return preval::exit_code(preval::ErrorKind::io);
+  return code != 0 ? code : preval::exit_code(preval::ErrorKind::io);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace preval;
+  keep_standard_streams();
   // A reader that goes away (`preval report | head`) is the end of the output, not of the program.
   std::signal(SIGPIPE, SIG_IGN);
   // A file size limit is a failed write like a full disk, not the end of the program.

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "cli/command.h"
 #include "cli/exit_code.h"
 #include "decision_prompt.h"
@@ -90,6 +91,10 @@ void check_key_belongs(const BackendSpec& backend, const std::string& url) {
 }
 
 Subject subject_of(Context& context, const ProbeOptions& given) {
+  if (const std::string problem = url_problem(given.url); !problem.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("{}: {}", given.url, problem),
+                "the base address of a server, http://HOST:PORT");
+  }
   Subject subject;
   if (given.plan.empty()) {
     const std::vector<ReadMode> modes = read_modes(given.kind);

@@ -213,12 +213,18 @@ void run_study(Context& context, const StudyOptions& given,
     result =
         run_pipeline(seams, store, plan, published_figures(context.files, plan), options, info);
   }
-  score_and_report(context);
+  context.exit_code = result.exit_code();
+  try {
+    score_and_report(context);
+  } catch (const Error& error) {
+    // The reads are stored, and how they went is what the exit code says.
+    if (context.exit_code == 0) throw;
+    context.err << fmt::format("preval: no report: {}\n", error.what());
+  }
   say_what_is_missing(context, plan, result);
   if (result.interrupted) {
     context.err << "interrupted: what was answered is stored; the same command goes on\n";
   }
-  context.exit_code = result.exit_code();
 }
 
 }  // namespace preval

@@ -62,6 +62,7 @@ std::string details(const SubsetCheck& check) {
     case SubsetStatus::missing:
       return check.problem;
     case SubsetStatus::mismatch:
+      if (check.registered_sha256 == check.found_sha256) return check.problem;
       return fmt::format("registered sha256 {}, found {}: {}",
                          short_digest(check.registered_sha256), short_digest(check.found_sha256),
                          check.problem);

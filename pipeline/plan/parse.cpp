@@ -7,6 +7,7 @@
 
 #include "base/placeholders.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "plan/plan.h"
 #include "plan/reader.h"
 #include "plan/references.h"
@@ -291,11 +292,15 @@ void check_backend(const ObjectReader& in, const BackendSpec& backend) {
   if (!backend.server && backend.url.empty()) {
     in.fail("server", "a backend needs \"server\" (preval starts it) or \"url\" (it runs already)");
   }
-  const bool http = backend.url.starts_with("http://") || backend.url.starts_with("https://");
-  if (!backend.url.empty() && !http) in.fail("url", "must begin with http:// or https://");
-  const std::string host = backend.url.substr(0, backend.url.find('/', backend.url.find("//") + 2));
-  if (host.find('@') != std::string::npos) {
-    in.fail("url", "holds a user name or password", "name the key's variable with \"key_env\"");
+  if (backend.url.empty()) return;
+  if (const std::string problem = url_problem(backend.url); !problem.empty()) {
+    in.fail("url", problem, "keys stand nowhere in a plan: name their variable with \"key_env\"");
+  }
+  const std::string path = url_path(backend.url);
+  const bool either = backend.kind == "openai-chat" || backend.kind == "systemone";
+  if (!either && (path.ends_with("/v1") || path.ends_with("/v1/"))) {
+    in.fail("url",
+            fmt::format("ends in /v1: backends of kind {} are named by their root", backend.kind));
   }
 }
 

@@ -360,6 +360,18 @@ Section completeness_section(const ReportModel& model) {
                                   counted(*run.record_limit, "record")));
     }
   }
+  for (const ReportImpossible& each : model.impossible) {
+    lines.push_back(
+        fmt::format("{} of arm {} have labels with more probability together than there "
+                    "is (up to {:.3f}): its server's log-probabilities cannot be right",
+                    counted(each.answers, "answer"), each.arm, each.most));
+  }
+  for (const ReportUnconfirmed& each : model.unconfirmed) {
+    lines.push_back(
+        fmt::format("{} of arm {} come from run {}, which ended before the server had "
+                    "said once more who it is",
+                    counted(each.answers, "answer"), each.arm, each.run));
+  }
   if (!lines.empty()) section.blocks.push_back(Bullets{std::move(lines)});
   if (!model.failures.empty()) {
     section.blocks.push_back(Heading{"Attempts that gave no answer"});

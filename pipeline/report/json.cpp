@@ -265,6 +265,14 @@ Json provenance_json(const ReportModel& model) {
                     {"git_commit", text_or_null(run.git_commit)},
                     {"machine", run.host}});
   }
+  Json unconfirmed = Json::array();
+  for (const ReportUnconfirmed& each : model.unconfirmed) {
+    unconfirmed.push_back({{"arm", each.arm}, {"run", each.run}, {"answers", each.answers}});
+  }
+  Json impossible = Json::array();
+  for (const ReportImpossible& each : model.impossible) {
+    impossible.push_back({{"arm", each.arm}, {"answers", each.answers}, {"most", each.most}});
+  }
   for (const ReportFailures& each : model.failures) {
     failures.push_back({{"arm", each.arm},
                         {"class", each.error_class},
@@ -290,6 +298,8 @@ Json provenance_json(const ReportModel& model) {
           {"arms", checkpoints},
           {"runs", runs},
           {"failures", failures},
+          {"unconfirmed", unconfirmed},
+          {"impossible_mass", impossible},
           {"native", native},
           {"drift", drift}};
 }

@@ -28,6 +28,8 @@ class ModelReader {
     read_published();
     read_failures();
     read_native();
+    read_unconfirmed();
+    read_impossible();
     read_runs();
     model_.exploratory = query_integer(db_, "SELECT coalesce(min(exploratory), 0) FROM run") == 1;
     model_.scored = query_integer(db_, "SELECT count(*) FROM scored") == 1;
@@ -355,6 +357,24 @@ class ModelReader {
                "BY arm, class");
     while (query.step()) {
       model_.failures.push_back({query.text(0), query.text(1), query.integer(2), query.integer(3)});
+    }
+  }
+
+  void read_unconfirmed() {
+    Stmt query(db_, "SELECT arm, run, n_answered FROM v_unconfirmed");
+    while (query.step()) {
+      model_.unconfirmed.push_back({query.text(0), query.integer(1), query.integer(2)});
+    }
+  }
+
+  /// Rounding makes a label mass a little larger than 1; nothing makes it so much larger.
+  void read_impossible() {
+    Stmt query(db_,
+               "SELECT a.name, count(*), max(p.label_mass) FROM v_evidence e JOIN prediction p ON "
+               "p.id = e.prediction_id JOIN arm a ON a.id = e.arm_id WHERE p.label_mass > 1.01 "
+               "GROUP BY a.id ORDER BY a.position");
+    while (query.step()) {
+      model_.impossible.push_back({query.text(0), query.integer(1), query.real(2)});
     }
   }
 

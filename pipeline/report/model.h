@@ -161,6 +161,19 @@ struct ReportNative {
   std::int64_t answers = 0, sum_is_off = 0, choice_differs = 0, values = 0;
 };
 
+/// Answers of an arm whose labels have more probability together than there is.
+struct ReportImpossible {
+  std::string arm;
+  std::int64_t answers = 0;
+  double most = 0;  ///< largest label mass
+};
+
+/// Answers of a run that ended before the server had said once more who it is.
+struct ReportUnconfirmed {
+  std::string arm;
+  std::int64_t run = 0, answers = 0;
+};
+
 struct ReportRun {
   std::int64_t id = 0;
   std::string started_at, ended_at, outcome, tool_version, git_commit, host;
@@ -179,6 +192,8 @@ struct ReportModel {
   std::vector<ReportGroup> groups;
   std::vector<ReportFailures> failures;
   std::vector<ReportNative> native;
+  std::vector<ReportUnconfirmed> unconfirmed;
+  std::vector<ReportImpossible> impossible;
   std::vector<ReportRun> runs;
   std::string published_model, published_source;
   std::int64_t unscored = 0;  ///< stored answers that came after the last scoring

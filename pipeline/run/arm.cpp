@@ -8,6 +8,7 @@
 #include "backend/probe.h"
 #include "base/error.h"
 #include "run/arm_server.h"
+#include "run/identity.h"
 #include "run/key.h"
 #include "run/reads.h"
 #include "run/remedy.h"
@@ -46,29 +47,6 @@ std::optional<StoredConfiguration> stored_configuration(Store& store, const std:
                              stored(2, "configuration.identity")};
 }
 
-/// "version: registered 0.32.0, found 0.33.0", of the first fact that is not the same.
-std::string first_difference(const Json& registered, const Json& found) {
-  const auto words = [](const Json& facts, const std::string& name) {
-    if (!facts.contains(name)) return std::string("nothing");
-    return facts[name].is_string() ? facts[name].get<std::string>() : facts[name].dump();
-  };
-  for (const Json* facts : {&registered, &found}) {
-    for (const auto& [name, value] : facts->items()) {
-      const std::string before = words(registered, name), after = words(found, name);
-      if (before != after) return fmt::format("{}: registered {}, found {}", name, before, after);
-    }
-  }
-  return "the order of its facts";
-}
-
-/// The facts of an identity beside each other, whoever told them.
-Json flat(const Json& identity) {
-  Json facts = identity.value("server", Json::object());
-  if (identity.contains("answered_by")) facts["answered by"] = identity["answered_by"];
-  if (identity.value("engine", "") != "") facts["version command"] = identity["engine"];
-  return facts;
-}
-
 class ArmRun {
  public:
   ArmRun(const RunSeams& seams, Store& store, const OpenPlan& plan, const PromptFile& wording,
@@ -103,6 +81,10 @@ class ArmRun {
       backend_ = make_backend(spec_, checkpoint_, plan_.effective.prompt);
       server_.boot(*backend_);
       facts_ = who_answers("identity");
+      if (!options_.record.empty() && spec_.kind != "simulated") {
+        server_.record(*make_backend(spec_, checkpoint_, plan_.effective.prompt), facts_);
+        facts_ = who_answers("identity");
+      }
       preflight();
       ArmResult result = read();
       server_.stop();
@@ -154,8 +136,11 @@ class ArmRun {
 
   /// Of what counts: the server's own configuration, or that of an earlier run until it is known.
   std::int64_t still_missing() {
+    const bool answered = configuration_ != 0 && has_answers(configuration_);
     const std::optional<StoredConfiguration> stored = stored_configuration(store_, arm_.id);
-    const std::int64_t configuration = stored && stored->settings == settings_ ? stored->id : 0;
+    const std::int64_t configuration = answered || options_.exploratory          ? configuration_
+                                       : stored && stored->settings == settings_ ? stored->id
+                                                                                 : 0;
     return static_cast<std::int64_t>(list_of(configuration).pending.size());
   }
 
@@ -186,33 +171,40 @@ class ArmRun {
   /// A server that was replaced while it was read from has answered under a wrong name. Nobody
   /// knows when that was, so whatever it answered in this run is set aside.
   void check_identity() {
+    StageScope stage(seams_, store_, arm_.id, "identity");
     if (spec_.kind != "simulated") same_as_before(who_answers("identity after the reads"));
+    stage.done("as before the reads");
   }
 
   void same_as_before(const Json& now) {
-    if (now != facts_) changed(first_difference(facts_, now), now);
+    if (const std::string difference = identity_difference(facts_, now); !difference.empty()) {
+      changed(difference, now);
+    }
   }
 
   [[noreturn]] void changed(const std::string& difference, const Json& now) {
     const std::int64_t aside = store_.set_aside(
         configuration_, {{"before", facts_}, {"after", now}, {"run", store_.run()}});
-    throw Error(
-        ErrorKind::drift,
-        fmt::format("arm {}: the server changed while it was read from: {}", arm_.id, difference),
-        fmt::format("its {} answers of this run are kept and do not count, since nobody "
-                    "knows which of them the other server gave: run again, with one server",
-                    aside));
+    throw Error(ErrorKind::drift,
+                fmt::format("the server changed while it was read from: {}", difference),
+                fmt::format("its {} answers of this run are kept and do not count, since nobody "
+                            "knows which of them the other server gave: run again, with one server",
+                            aside));
   }
 
-  /// After reads that broke off, without patience: a server that is away now is asked who it is
-  /// when the run goes on.
+  /// After reads that broke off, without patience. Where a server cannot be asked any more, its
+  /// answers count, and the report says of them that nobody confirmed who gave them.
   void check_identity_briefly() {
-    if (spec_.kind == "simulated" || configuration_ == 0 || seams_.interrupt.level() > 1) return;
-    if (server_.ended()) return;
+    if (spec_.kind == "simulated" || configuration_ == 0) return;
+    StageScope stage(seams_, store_, arm_.id, "identity");
+    if (seams_.interrupt.level() > 1 || server_.ended()) return;
     Endpoint impatient = server_.endpoint();
     impatient.timeouts = {kBriefly, kBriefly, kBriefly};
     const auto answer = converse(*backend_->identify(), asker(server_.transport(), impatient));
-    if (const auto* identity = std::get_if<Identity>(&answer)) same_as_before(identity->facts);
+    const auto* identity = std::get_if<Identity>(&answer);
+    if (identity == nullptr) return;
+    same_as_before(identity->facts);
+    stage.done("as before the reads");
   }
 
   [[noreturn]] void throw_failure(const std::string& what, const Failure& failure) {
@@ -296,9 +288,10 @@ class ArmRun {
     if (has_answers(configuration_)) store_.make_current(configuration_);
     if (!stored || stored->id == configuration_ || !has_answers(stored->id)) return;
     const std::string text = fmt::format(
-        "this is not the server that gave the stored answers ({}): they are kept and "
-        "no longer count",
-        first_difference(flat(stored->identity), flat(identity)));
+        "this is not the server that gave the stored answers ({}): {}",
+        identity_difference(facts_of_identity(stored->identity), facts_of_identity(identity)),
+        options_.exploratory ? "what it answers is tried out beside them"
+                             : "they are kept, and stop counting with its first answer");
     store_.event(arm_.id, "another server", text);
     seams_.events.notice(fmt::format("arm {}: {}", arm_.id, text));
   }
@@ -326,8 +319,8 @@ class ArmRun {
     if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
     ArmResult result;
     result.missing_reads = still_missing();
-    check_identity();
     stage.done(fmt::format("{} answered, {} given up", outcome.answered, outcome.failed));
+    check_identity();
     return result;
   }
 

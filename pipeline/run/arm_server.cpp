@@ -6,9 +6,11 @@
 #include <thread>
 #include <vector>
 
+#include "backend/dialogue.h"
 #include "backend/transcript.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "run/identity.h"
 #include "run/key.h"
 #include "run/retry.h"
 #include "run/stage.h"
@@ -100,7 +102,6 @@ void ArmServer::boot(const Backend& backend) {
     throw;
   }
   booted_ = true;
-  if (!context_.options.record.empty() && spec.kind != "simulated") record();
 }
 
 std::unique_ptr<Transport> ArmServer::replayed() const {
@@ -124,16 +125,25 @@ std::unique_ptr<Transport> ArmServer::replayed() const {
   return std::make_unique<ReplayTransport>(std::move(transcript));
 }
 
-/// From here on, so that how often a booting server was asked whether it is ready stays out.
-void ArmServer::record() {
+void ArmServer::record(const Backend& fresh, const Json& facts) {
   const BackendSpec& spec = context_.spec;
   const std::string& kind = spec.transcript ? spec.transcript->protocol : spec.kind;
+  const std::filesystem::path path =
+      context_.options.record / fmt::format("{}.transcript.jsonl", context_.arm.id);
   auto recording = std::make_unique<RecordingTransport>(
-      std::move(transport_), context_.seams.files,
-      context_.options.record / fmt::format("{}.transcript.jsonl", context_.arm.id),
-      TranscriptHeader{context_.arm.id, kind});
+      std::move(transport_), context_.seams.files, path, TranscriptHeader{context_.arm.id, kind});
   context_.tell(recording->notice());
   transport_ = std::move(recording);
+  // Replies of two servers in one transcript would be replayed as those of one.
+  ReplayTransport before(parse_transcript(context_.seams.files.read(path), path.string()));
+  const auto answer = converse(*fresh.identify(), asker(before, endpoint_));
+  const auto* identity = std::get_if<Identity>(&answer);
+  if (identity == nullptr) return;
+  const std::string difference = identity_difference(identity->facts, facts);
+  if (difference.empty()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} was recorded from another server: {}", path.string(), difference),
+              "record into another folder");
 }
 
 void ArmServer::reach(const Backend& backend) {

@@ -44,6 +44,10 @@ class ArmServer {
   /// used.
   void boot(const Backend& backend);
   bool booted() const { return booted_; }
+  /// From here on writes down every exchange, so that how often a booting server was asked whether
+  /// it is ready stays out. `fresh` is a backend that has learned nothing yet, `facts` who answers
+  /// now: throws usage when the transcript that is there was recorded from another server.
+  void record(const Backend& fresh, const Json& facts);
 
   Transport& transport() { return *transport_; }
   const Endpoint& endpoint() const { return endpoint_; }
@@ -64,7 +68,6 @@ class ArmServer {
   void start(const Backend& backend);
   void reach(const Backend& backend);
   std::unique_ptr<Transport> replayed() const;
-  void record();
 
   const ArmContext& context_;
   std::unique_ptr<Server> server_;

@@ -36,6 +36,10 @@ class Run {
 
   RunResult run() {
     verify();
+    if (subsets_.empty()) {
+      seams_.events.notice("no subset to read: no arm is started");
+      return result_;
+    }
     for (const Arm& arm : plan_.effective.arms) {
       if (!selected(options_.arms, arm.id)) continue;
       if (seams_.interrupt.level() > 0) {
@@ -114,7 +118,7 @@ class Run {
         break;
       case ArmResult::Status::failed:
         if (result.drift) {
-          result_.drift.push_back(result.reason);
+          result_.drift.push_back(fmt::format("arm {}: {}", arm.id, result.reason));
         } else if (result.refused) {
           result_.refused_arms.push_back(arm.id);
         } else if (result.breaker) {

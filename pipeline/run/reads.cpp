@@ -32,7 +32,7 @@ class SubsetTexts {
   std::shared_ptr<const Record> record(std::size_t subset, std::size_t position) {
     if (!records_ || subset != loaded_) {
       const SubsetIndex& index = subsets_[subset];
-      const std::string bytes = files_.read(index.path);
+      const std::string bytes = read_again(index.path);
       if (sha256_hex(bytes) != index.subset->sha256) {
         throw Error(ErrorKind::drift,
                     fmt::format("{} changed while the run was going on", index.path.string()),
@@ -46,6 +46,17 @@ class SubsetTexts {
   }
 
  private:
+  std::string read_again(const std::filesystem::path& path) {
+    try {
+      return files_.read(path);
+    } catch (const Error& error) {
+      throw Error(ErrorKind::io,
+                  fmt::format("{} was there and cannot be read any more: {}", path.string(),
+                              error.message()),
+                  "restore the file and run again: what is stored stays");
+    }
+  }
+
   Files& files_;
   const std::vector<SubsetIndex>& subsets_;
   std::shared_ptr<const std::vector<Record>> records_;

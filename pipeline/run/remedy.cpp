@@ -46,6 +46,7 @@ std::string remedy(const OpenPlan& plan, const BackendSpec& spec, const Finding&
   const auto now = [&](const char* field) { return registered.value(field, Json()); };
   const Capabilities& can = found.can;
 
+  if (!can.anything()) return {};  // other fields would not make it readable
   std::string changes;
   const auto fact = std::find_if(kFacts.begin(), kFacts.end(), [&](const Fact& each) {
     return finding.capability == each.capability;

@@ -18,8 +18,9 @@ namespace {
 constexpr milliseconds kLongestHint = std::chrono::minutes(5);
 constexpr milliseconds kSlice{200};  // how long an interrupt may go unheard
 
-bool worth_patience(const std::optional<Failure>& failure, const HttpReply& reply) {
-  return failure && failure->retry && reply.status != 500 &&
+/// A 500 may be the answer to what a probe asks, or a passing trouble: it is asked once more.
+bool worth_patience(const std::optional<Failure>& failure, const HttpReply& reply, int attempt) {
+  return failure && failure->retry && (reply.status != 500 || attempt == 1) &&
          reply.transport != TransportStatus::timeout;
 }
 
@@ -90,7 +91,7 @@ Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, 
     for (int attempt = 1;; ++attempt) {
       HttpReply reply = exchange_unless(transport, endpoint, request, interrupted);
       const std::optional<Failure> failure = transport_failure(reply);
-      if (attempt >= attempts || !worth_patience(failure, reply)) return reply;
+      if (attempt >= attempts || !worth_patience(failure, reply, attempt)) return reply;
       if (asked_again) asked_again(*failure, attempt);
       sleep_unless(clock, backoff.delay(attempt, reply, clock), interrupted);
     }

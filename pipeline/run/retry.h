@@ -48,9 +48,9 @@ void sleep_unless(Clock& clock, std::chrono::nanoseconds length,
                   const std::function<bool()>& interrupted);
 
 /// Makes one exchange after the other and asks again, `attempts` times in all, where a reply says
-/// that this server is busy or cannot be reached now. Not after a 500 or a timeout: to a probe,
-/// these are answers. `asked_again` hears of every failure that is not the last word. Throws
-/// interrupted. Everything that is passed by reference must outlive it.
+/// that this server is busy or cannot be reached now. Not after a timeout, and after a 500
+/// only once: to a probe, these may be answers. `asked_again` hears of every failure that is not
+/// the last word. Throws interrupted. Everything that is passed by reference must outlive it.
 Ask patient_asker(Transport& transport, const Endpoint& endpoint, Clock& clock, Backoff backoff,
                   int attempts, std::function<bool()> interrupted,
                   std::function<void(const Failure&, int attempt)> asked_again = {});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <stdexcept>
 #include <utility>
@@ -114,6 +115,8 @@ Db::~Db() {
 Db::Db(Db&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)),
       path_(std::move(other.path_)),
+      device_(other.device_),
+      inode_(other.inode_),
       logs_ahead_(std::exchange(other.logs_ahead_, false)) {}
 
 void Db::exec(const std::string& sql) {
@@ -125,9 +128,20 @@ void Db::log_ahead() {
   exec("PRAGMA journal_mode = WAL");
   exec("PRAGMA synchronous = FULL");
   logs_ahead_ = true;
+  what_became_of_file();  // which file it is, from now on
 }
 
 std::int64_t Db::last_insert_rowid() const { return sqlite3_last_insert_rowid(handle_); }
+
+std::string Db::what_became_of_file() {
+  struct stat there {};
+  if (stat(path_.c_str(), &there) != 0) return "removed";
+  if (inode_ == 0) {
+    device_ = there.st_dev;
+    inode_ = there.st_ino;
+  }
+  return device_ == there.st_dev && inode_ == there.st_ino ? "" : "replaced by another file";
+}
 
 int Db::changes() const { return sqlite3_changes(handle_); }
 

@@ -35,10 +35,13 @@ class Db {
   int changes() const;
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& path() const { return path_; }
+  /// "removed" or "replaced by another file", when the path no longer leads to the open file.
+  std::string what_became_of_file();
 
  private:
   sqlite3* handle_ = nullptr;
   std::filesystem::path path_;
+  std::uint64_t device_ = 0, inode_ = 0;
   bool logs_ahead_ = false;
 };
 

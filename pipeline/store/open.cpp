@@ -34,6 +34,10 @@ FileState look_at(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) {
     throw Error(ErrorKind::usage, fmt::format("{} is a folder, no store", path.string()));
   }
+  if (!std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorKind::usage, fmt::format("{} is no regular file, and no store", path.string()),
+                "--db names another store");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw Error(ErrorKind::io, fmt::format("{} cannot be opened", path.string()),

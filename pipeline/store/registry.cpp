@@ -184,6 +184,20 @@ std::int64_t Store::put_configuration(const std::string& arm, const Json& settin
   return configuration;
 }
 
+/// This configuration where it still has answers, else the one of the same settings whose server
+/// answered last: what another server has finished is not hidden by one that has nothing to show.
+void Store::count_what_is_left(std::int64_t configuration) {
+  Stmt best(db_,
+            "SELECT c.id FROM configuration c JOIN configuration me ON me.id = ?1 AND me.arm_id = "
+            "c.arm_id AND me.settings = c.settings JOIN prediction p ON p.configuration_id = c.id "
+            "WHERE c.set_aside = 0 GROUP BY c.id ORDER BY c.id = ?1 DESC, max(p.id) DESC LIMIT 1");
+  best.bind(1, configuration);
+  const std::int64_t counts = best.step() ? best.integer(0) : configuration;
+  best.reset();
+  make_current(counts);
+  current_.clear();
+}
+
 std::int64_t Store::set_aside(std::int64_t configuration, const Json& identity) {
   flush();
   Stmt find(db_,
@@ -196,12 +210,15 @@ std::int64_t Store::set_aside(std::int64_t configuration, const Json& identity) 
   find.reset();
   Tx tx(db_);
   const std::int64_t aside = put_configuration(arm, settings, identity);
-  make_current(configuration);
+  Stmt(db_, "UPDATE configuration SET set_aside = 1, current = 0 WHERE id = ?")
+      .bind(1, aside)
+      .run();
   Stmt move(db_,
             "UPDATE prediction SET configuration_id = ? WHERE configuration_id = ? AND run_id = ?");
   move.bind(1, aside).bind(2, configuration).bind(3, run_).run();
   const std::int64_t moved = query_integer(db_, "SELECT changes()");
   renew_row_digests(db_, aside);
+  count_what_is_left(configuration);
   tx.commit();
   return moved;
 }

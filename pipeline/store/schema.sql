@@ -108,6 +108,7 @@ CREATE TABLE configuration (   -- everything of an arm that can change an answer
   identity TEXT NOT NULL,              -- JSON: who answered
   current  INTEGER NOT NULL CHECK (current IN (0, 1)), -- 1: what counts. A server comes to count with
                                        -- its first answer, and stops when plan or server change
+  set_aside INTEGER NOT NULL DEFAULT 0 CHECK (set_aside IN (0, 1)), -- 1: the server changed while it was read from
   UNIQUE (arm_id, sha256)
 ) STRICT;
 

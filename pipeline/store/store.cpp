@@ -36,14 +36,6 @@ std::string prediction_key(std::int64_t configuration, std::int64_t prompt, int 
   return fmt::format("{} {} {}", configuration, prompt, repeat);
 }
 
-void make_only_one_current(Db& db, std::int64_t configuration) {
-  Stmt(db,
-       "UPDATE configuration SET current = (id = ?1) WHERE arm_id = (SELECT arm_id FROM "
-       "configuration WHERE id = ?1) AND current <> (id = ?1)")
-      .bind(1, configuration)
-      .run();
-}
-
 }  // namespace
 
 struct Store::Batch {
@@ -305,7 +297,24 @@ void Store::put_failure(const std::string& arm, std::string_view stage, int atte
 
 void Store::make_current(std::int64_t configuration) {
   flush();
-  make_only_one_current(db_, configuration);
+  make_only_one_current(configuration);
+}
+
+void Store::make_only_one_current(std::int64_t configuration) {
+  if (exploratory_) {
+    // What was tried out does not decide which registered answers count.
+    Stmt registered(db_,
+                    "SELECT 1 FROM configuration c JOIN prediction p ON p.configuration_id = c.id "
+                    "WHERE c.current = 1 AND c.id <> ?1 AND p.exploratory = 0 AND c.arm_id = "
+                    "(SELECT arm_id FROM configuration WHERE id = ?1) LIMIT 1");
+    registered.bind(1, configuration);
+    if (registered.step()) return;
+  }
+  Stmt(db_,
+       "UPDATE configuration SET current = (id = ?1) WHERE arm_id = (SELECT arm_id FROM "
+       "configuration WHERE id = ?1) AND current <> (id = ?1)")
+      .bind(1, configuration)
+      .run();
 }
 
 void Store::flush_if_due() {
@@ -314,8 +323,8 @@ void Store::flush_if_due() {
 
 void Store::flush() {
   if (batch_->size() == 0) return;
-  if (!std::filesystem::exists(db_.path())) {
-    throw Error(ErrorKind::io, fmt::format("{} was removed", db_.path().string()),
+  if (const std::string what = db_.what_became_of_file(); !what.empty()) {
+    throw Error(ErrorKind::io, fmt::format("{} was {}", db_.path().string(), what),
                 "what is in it is lost with it: run again");
   }
   Tx tx(db_);
@@ -334,7 +343,7 @@ void Store::write_batch() {
     put.bind_blob(5, row.sha256).run();
   }
   for (const Batch::PredictionRow& row : batch_->predictions) {
-    if (!current_.contains(row.configuration)) make_only_one_current(db_, row.configuration);
+    if (!current_.contains(row.configuration)) make_only_one_current(row.configuration);
     Stmt& put = statements_->put_prediction;
     put.bind(1, row.configuration).bind(2, row.prompt).bind(3, row.repeat).bind(4, exploratory_);
     put.bind(5, run_).bind(6, row.predicted).bind(7, row.tied).bind(8, row.tied_at_bound);

@@ -24,11 +24,11 @@ inline constexpr int kSchemaVersion = 3;
 /// "Prev" as a 32-bit number: SQLite's application_id of our files.
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
-/// Who may write: an advisory lock on a file beside the store ("results.db.lock") that names the
-/// holder's pid and host. Held for the life of the object. The lock belongs to the process and not
-/// to the file descriptor, so that it ends with the process however it ends, and children that
-/// outlive it for a moment (a server being stopped) do not keep it. The price of such a lock: one
-/// per store and process, and nothing else of the process may open the lock file.
+/// Who may write a store: an advisory lock on a file beside it ("results.db.lock") that
+/// names the holder's pid and host. Held for the life of the object. The lock belongs to the
+/// process and not to the file descriptor, so that it ends with the process however it ends, and
+/// children that outlive it for a moment (a server being stopped) do not keep it. The price of such
+/// a lock: one per store and process, and nothing else of the process may open the lock file.
 class StoreLock {
  public:
   /// Throws usage when somebody else holds it, io when the lock file cannot be made.
@@ -149,6 +149,8 @@ class Store {
   void gathered_one();
   void write_batch();
   void write_failures();
+  void make_only_one_current(std::int64_t configuration);
+  void count_what_is_left(std::int64_t configuration);
 
   Db db_;
   Clock& clock_;

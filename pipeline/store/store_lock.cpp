@@ -57,10 +57,12 @@ std::filesystem::path lock_file_of(const std::filesystem::path& store) {
 
 StoreLock::StoreLock(const std::filesystem::path& store) : path_(lock_file_of(store)) {
   for (;;) {
-    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd_ < 0) {
       throw Error(ErrorKind::io, fmt::format("{}: {}", path_.string(), error_text(errno)),
-                  fmt::format("the folder of {} must exist and be writable", store.string()));
+                  errno == ELOOP
+                      ? "it is a link, and preval writes through none: remove it"
+                      : fmt::format("the folder of {} must exist and be writable", store.string()));
     }
     if (!try_lock(fd_)) {
       const int reason = errno;

@@ -321,16 +321,28 @@ ORDER BY f.id;
 CREATE VIEW v_exploratory AS
 SELECT a.name AS arm, s.name AS subset, q.variant, p.repeat, count(*) AS n_answered,
        sum(p.predicted = r.target) AS n_correct,
-       (SELECT min(exploratory) FROM run) AS counted, s.dataset
+       (SELECT min(exploratory) FROM run) AS counted, s.dataset, c.id AS configuration
 FROM prediction p
-JOIN configuration c ON c.id = p.configuration_id AND c.current = 1
+JOIN configuration c ON c.id = p.configuration_id AND c.set_aside = 0
 JOIN prompt q ON q.id = p.prompt_id AND q.current = 1
 JOIN record r ON r.id = q.record_id AND r.current = 1
 JOIN subset s ON s.id = r.subset_id
 JOIN arm a ON a.id = c.arm_id
 WHERE p.exploratory = 1
-GROUP BY a.id, s.id, q.variant, p.repeat
-ORDER BY a.position, s.position, q.variant, p.repeat;
+GROUP BY a.id, s.id, q.variant, p.repeat, c.id
+ORDER BY a.position, s.position, q.variant, p.repeat, c.id;
+
+CREATE VIEW v_unconfirmed AS
+SELECT a.name AS arm, p.run_id AS run, count(*) AS n_answered
+FROM prediction p
+JOIN configuration c ON c.id = p.configuration_id AND c.current = 1
+JOIN arm a ON a.id = c.arm_id
+WHERE a.source = 'run' AND a.kind NOT IN ('simulated', 'replay')
+  AND instr(c.settings, '"url":') > 0
+  AND NOT EXISTS (SELECT 1 FROM stage g WHERE g.run_id = p.run_id AND g.arm_id = a.id
+                  AND g.name = 'identity' AND g.outcome = 'ok')
+GROUP BY a.id, p.run_id
+ORDER BY a.position, p.run_id;
 
 CREATE VIEW v_run AS
 SELECT u.id AS run, u.started_at, u.ended_at, u.outcome, u.exit_code, u.exploratory, u.record_limit,
@@ -620,6 +632,11 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_exploratory', 'n_correct', 'records', 'of which right'),
   ('v_exploratory', 'counted', '0 or 1', '1: the store has no registered run, so these are shown everywhere, marked; 0: set aside'),
   ('v_exploratory', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_exploratory', 'configuration', 'number', 'which settings and server: configuration.id'),
+  ('v_unconfirmed', '*', '', 'answers of runs that ended before the server had said once more who it is (servers that preval did not start)'),
+  ('v_unconfirmed', 'arm', 'name', 'arm: a checkpoint on a backend'),
+  ('v_unconfirmed', 'run', 'number', 'the run (v_run)'),
+  ('v_unconfirmed', 'n_answered', 'records', 'its answers that count'),
   ('v_failure', '*', '', 'every attempt that gave no answer'),
   ('v_failure', 'at', 'UTC', 'when'),
   ('v_failure', 'run', 'number', 'run in which it happened (v_run)'),

@@ -166,7 +166,10 @@ int target_index(const Question& question, const Json& reference, const Place& p
     if (question.alternatives[i].key == key) return static_cast<int>(i);
     keys.push_back(question.alternatives[i].key);
   }
-  place.fail(fmt::format("target \"{}\" is no alternative{}", key, did_you_mean(key, keys)),
+  // Levels are numbers: one that is nearly another is no typing error.
+  const std::string guess =
+      question.type == QuestionType::score ? std::string() : did_you_mean(key, keys);
+  place.fail(fmt::format("target \"{}\" is no alternative{}", key, guess),
              "there are: " + join(keys, ", "));
 }
 

@@ -339,4 +339,18 @@ TEST_CASE("what is shorter than any key is left in") {
   CHECK(without_key("{\"token\":1}", "token") == "{\"token\":1}");
   CHECK(without_key("a 12345678 b", "12345678") == "a [key removed] b");
   CHECK(without_key("anything", "") == "anything");
+  // However a server writes it: escaped as one encoder or another does, or as part of an address.
+  const std::string key = "sk-PLANTED/0+a=\"";
+  for (const char* written :
+       {R"(sk-PLANTED/0+a=")", R"(sk-PLANTED\/0+a=\")",
+        R"(sk\u002dPLANTED\u002F0\u002ba\u003d\u0022)", R"(sk-PLANTED%2F0%2Ba%3D%22)",
+        R"(\u0073\u006b\u002dPLANTED/0+a=%22)"}) {
+    INFO(written);
+    CHECK(without_key(fmt::format("bad {} and {}.", written, written), key) ==
+          "bad [key removed] and [key removed].");
+  }
+  for (const char* other :
+       {"sk-PLANTED/0+a=", "sk-planted/0+a=\"", "sk\\u002ePLANTED/0+a=\"", "%", "\\"}) {
+    CHECK(without_key(other, key) == other);
+  }
 }

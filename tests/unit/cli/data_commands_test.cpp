@@ -1,11 +1,13 @@
 // verify, lock and audit as a user calls them: what they print and how they end.
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "catch.h"
 #include "cli/command.h"
 #include "plan/example_plan.h"
 #include "plan/expect_error.h"
+#include "run/study.h"
 
 using namespace preval;
 using namespace preval::test;
@@ -182,6 +184,33 @@ TEST_CASE("audit ends with 3 when something drifted, and explains it") {
   CHECK(json["findings"][0]["registered"] == sha256_hex(kMassive));
   CHECK(json["findings"][0]["first_row"] == "line 1");
   CHECK(json["unchecked"].size() == 2);
+}
+
+TEST_CASE("deviations that are registered at the same time are all kept") {
+  Study study;
+  study.lock();
+  const std::string plan = (study.folder() / "prereg/plan.json").string();
+  const std::vector<std::string> fields{"/description", "/arms/0/boot_limit_s",
+                                        "/arms/1/boot_limit_s", "/repeats"};
+  const std::vector<std::string> from{"null", "5", "5", "null"}, to{"\"d\"", "6", "7", "2"};
+  std::vector<std::thread> threads;
+  std::vector<int> codes(fields.size(), -1);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    threads.emplace_back([&, i] {
+      std::ostringstream out, err;
+      SystemFiles files;
+      ManualClock clock;
+      Context context{files, clock, out, err};
+      CLI::App app;
+      add_deviate(app, context);
+      app.parse(std::vector<std::string>{"why", "--why", to[i], "--to", from[i], "--from",
+                                         fields[i], "--field", plan, "deviate"});
+      codes[i] = context.exit_code;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(codes == std::vector<int>{0, 0, 0, 0});
+  CHECK(study.open().deviations.size() == 4);
 }
 
 TEST_CASE("deviate takes JSON values, and what belongs together in one call") {

@@ -34,6 +34,7 @@ class MemoryFiles : public Files {
   void append(const std::filesystem::path& path, std::string_view text) override {
     content[path.generic_string()] += text;
   }
+  std::shared_ptr<const void> hold(const std::filesystem::path&) override { return nullptr; }
 };
 
 }  // namespace preval::test

@@ -202,6 +202,18 @@ TEST_CASE("no table of absent labels where none is absent, or none can be", "[re
   check_says(text, "- No answer lacks a label: nothing to bound on b.\n");
 }
 
+TEST_CASE("labels with more probability than there is are counted in the open", "[report]") {
+  SmallStudy study;
+  fill(study);
+  study.db().exec("UPDATE prediction SET label_mass = 1.009 WHERE id = 1");
+  CHECK_FALSE(contains(terminal(model_of(study)), "than there is"));
+  study.db().exec("UPDATE prediction SET label_mass = 2 WHERE id IN (1, 2)");
+  const ReportModel model = model_of(study);
+  CHECK(
+      contains(terminal(model), "- 2 answers of arm a have labels with more probability together"));
+  CHECK(model.impossible.at(0).most == 2);
+}
+
 TEST_CASE("a narrow terminal loses bars and folds texts, never numbers", "[report]") {
   SmallStudy study;
   fill(study);

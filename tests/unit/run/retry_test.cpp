@@ -115,7 +115,8 @@ TEST_CASE("a patient question is asked again while the server is busy, and no lo
       {{hinted, replied(200)}, 200, 2, 90s},
       {{replied(503), replied(0, TransportStatus::reset), replied(200)}, 200, 3, 0s},
       {{replied(503), replied(503), replied(503), replied(200)}, 503, 3, 0s},
-      {{replied(500), replied(200)}, 500, 1, 0s},  // "not supported", says a server to a probe
+      {{replied(500), replied(200)}, 200, 2, 0s},
+      {{replied(500), replied(500), replied(200)}, 500, 2, 0s},  // "not supported", to a probe
       {{replied(404), replied(200)}, 404, 1, 0s},
       {{replied(0, TransportStatus::timeout), replied(200)}, 0, 1, 0s}};
   for (const Case& each : cases) {

@@ -65,7 +65,8 @@ TEST_CASE("E1: behind one name another model answers in the next run: nothing of
   CHECK(contains(
       said(study),
       "arm a: this is not the server that gave the stored answers (answered by: "
-      "registered model-2026-01, found model-2026-09): they are kept and no longer count"));
+      "registered model-2026-01, found model-2026-09): they are kept, and stop counting with "
+      "its first answer"));
   // And the first one again: what it answered is there.
   serve("model-2026-01");
   CHECK(study.run().exit_code() == 0);
@@ -87,7 +88,7 @@ TEST_CASE("a reply that names another model stops the arm, whatever the protocol
   INFO(kind << "\n" << said(study));
   CHECK(result.exit_code() == 3);
   REQUIRE(result.drift.size() == 1);
-  CHECK(contains(result.drift[0], "the server changed while it was read from"));
+  CHECK(contains(result.drift[0], "arm a: the server changed while it was read from"));
   CHECK(study.value("SELECT count(*) FROM failure WHERE class = 'identity_changed'") == "1");
   // What came before is kept, and counts no more: nobody knows when the change was made.
   CHECK(study.value(kStored) == "3");
@@ -131,6 +132,123 @@ TEST_CASE("a server that fails the smoke reads hides nothing either") {
   CHECK(study.value(kCounted) == "8");
   CHECK(study.value("SELECT count(*) FROM configuration") == "2");
   CHECK(study.value("SELECT outcome FROM stage WHERE name = 'smoke' ORDER BY id DESC") == "failed");
+}
+
+TEST_CASE("an exploratory run on another server decides nothing about the registered answers") {
+  auto server = std::make_unique<TestServer>(script_of("llamacpp", "model-a"));
+  Study study;
+  study.only(backend_of("llamacpp", server->url()));
+  study.lock();
+  CHECK(study.run().exit_code() == 0);
+  Json other = script_of("llamacpp", "model-b");
+  other["port"] = server->port();
+  server.reset();
+  server = std::make_unique<TestServer>(other);
+  RunOptions options;
+  options.exploratory = true;
+  options.limit = 2;
+  const RunResult tried = study.run(options);
+  CHECK(tried.exit_code() == 0);
+  CHECK(tried.missing_reads == 0);
+  CHECK(study.value(kCounted) == "8");
+  CHECK(study.value("SELECT sum(n_answered) FROM v_accuracy") == "8");
+  CHECK(study.value("SELECT sum(n_answered) || ' ' || count(DISTINCT configuration) FROM "
+                    "v_exploratory") == "4 1");
+  CHECK(study.run(options).exit_code() == 0);
+  CHECK(study.value(kStored) == "12");
+}
+
+TEST_CASE("after a change half-way, what another server has finished counts again") {
+  auto server = std::make_unique<TestServer>(script_of("llamacpp", "model-a"));
+  Study study;
+  study.only(backend_of("llamacpp", server->url()));
+  study.lock();
+  CHECK(study.run().exit_code() == 0);
+  Json changing = script_of(
+      "llamacpp", "model-a",
+      Json::array({{{"path", "/completion"}, {"from", 13}, {"do", {{"version", "3.0.0"}}}}}));
+  changing["version"] = "2.0.0";
+  changing["port"] = server->port();
+  server.reset();
+  server = std::make_unique<TestServer>(changing);
+  CHECK(study.run().exit_code() == 3);
+  CHECK(study.value(kStored) == "16");
+  CHECK(study.value(kCounted) == "8");
+  CHECK(study.value("SELECT json_extract(identity, '$.server.build') FROM configuration WHERE "
+                    "current = 1") == "1.0.0");
+  CHECK(study.value("SELECT count(*) FROM configuration WHERE set_aside = 1") == "1");
+}
+
+TEST_CASE("answers whose server could not be asked once more who it is are said to be so") {
+  // The server answers reads until the end, and nothing else.
+  TestServer server(script_of(
+      "llamacpp", "model-a",
+      Json::array({{{"path", "/props"}, {"from", 3}, {"do", {{"envelope", "empty-500"}}}}})));
+  Study study;
+  study.only(backend_of("llamacpp", server.url()));
+  study.lock();
+  CHECK(study.run().exit_code() == 5);
+  INFO(said(study));
+  CHECK(study.value(kCounted) == "8");
+  CHECK(study.value("SELECT arm || ' ' || run || ' ' || n_answered FROM v_unconfirmed") == "a 1 8");
+  CHECK(study.value("SELECT outcome FROM stage WHERE name = 'identity'") == "failed");
+}
+
+TEST_CASE("a transcript of one server does not go on with another") {
+  auto server = std::make_unique<TestServer>(script_of("llamacpp", "model-a"));
+  Study study;
+  study.only(backend_of("llamacpp", server->url()));
+  study.lock();
+  RunOptions options;
+  options.record = study.folder();
+  options.limit = 1;
+  CHECK(study.run(options).exit_code() == 0);
+  CHECK(study.run(options).exit_code() == 0);  // the same one goes on
+  Json other = script_of("llamacpp", "model-b");
+  other["port"] = server->port();
+  server.reset();
+  server = std::make_unique<TestServer>(other);
+  CHECK(study.run(options).exit_code() == 2);
+  CHECK(contains(said(study),
+                 "a.transcript.jsonl was recorded from another server: model: registered model-a, "
+                 "found model-b"));
+  CHECK(study.value(kCounted) == "2");
+}
+
+TEST_CASE("one 500 is a passing trouble, wherever it comes") {
+  const std::string path = GENERATE("/props", "/tokenize", "/completion", "/apply-template");
+  const int nth = GENERATE(1, 2);
+  TestServer server(script_of(
+      "llamacpp", "model-a",
+      Json::array({{{"path", path}, {"nth", {nth}}, {"do", {{"envelope", "empty-500"}}}}})));
+  Study study;
+  study.only(backend_of("llamacpp", server.url()));
+  study.lock();
+  INFO(path << " " << nth << "\n" << said(study));
+  CHECK(study.run().exit_code() == 0);
+}
+
+TEST_CASE("data that goes away under a run is the machine's failure, and is said") {
+  TestServer server(script_of("llamacpp", "model-a"));
+  Study study;
+  study.only(backend_of("llamacpp", server.url()));
+  study.lock();
+  study.listener.on_progress = [&](const Progress& progress) {
+    if (progress.done == 1) std::filesystem::remove_all(study.folder() / "data");
+  };
+  const Error failed = thrown([&] { study.run(); });
+  CHECK(failed.kind() == ErrorKind::io);
+  CHECK(contains(failed.what(), "was there and cannot be read any more"));
+}
+
+TEST_CASE("with no subset to read no arm is started") {
+  TestServer server(script_of("llamacpp", "model-a"));
+  Study study;
+  study.only(backend_of("llamacpp", server.url()));
+  study.lock();
+  std::filesystem::remove_all(study.folder() / "data");
+  CHECK(study.run().exit_code() == 4);
+  CHECK(server.connections() == 0);
 }
 
 TEST_CASE("a server at another address is another server") {

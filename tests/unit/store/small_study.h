@@ -173,6 +173,11 @@ class SmallStudy {
         arm, answer_settings(plan_.effective, plan_.effective.arm(arm)), {{"engine", "test"}});
   }
 
+  /// The server said once more who it is, as it does at the end of a run.
+  void confirm(const std::string& arm) {
+    store_->end_stage(store_->begin_stage(arm, "identity"), "ok");
+  }
+
   void answer(std::int64_t configuration, std::int64_t prompt, const Record& record,
               const Answer& answer, int repeat = 0) {
     const Prompt rendered = prompt_of(record);
@@ -218,6 +223,8 @@ inline void fill(SmallStudy& study) {
   failure.error_class = "timeout";
   failure.message = "no reply within 600 s";
   study.fail(b, boolq_prompts[2], boolq[2], 4, true, failure);
+  study.confirm("a");
+  study.confirm("b");
   study.store().arm_status("c", "not run", "terms not accepted");
   study.store().end_run("incomplete", 4);
 }
