@@ -13,9 +13,9 @@ namespace preval {
 
 /// One difference.
 struct AuditFinding {
-  /// plan | lock | prompt | manifest | published | data | checkpoint
+  /// plan | lock | prompt | manifest | published | data | checkpoint | store
   std::string what;
-  std::string field;  ///< JSON pointer into the plan, or a file's path
+  std::string field;  ///< JSON pointer into the plan, a file's path, or the name of a row
   std::string registered, found;
   std::string first_row;  ///< first affected row, where one can be named; else empty
 };

@@ -5,9 +5,13 @@
 
 #include <ostream>
 
+#include "audit/store_audit.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/study.h"
+#include "plan/lock.h"
+#include "store/store.h"
 
 namespace preval {
 namespace {
@@ -43,12 +47,29 @@ void print_findings(std::ostream& out, const AuditResult& result, bool explain) 
                      result.findings.size(), result.unchecked.size());
 }
 
+void audit_the_store(Context& context, const std::string& plan, AuditResult& result) {
+  if (!context.files.exists(context.db)) {
+    result.unchecked.push_back(fmt::format("store {}: not there", context.db.generic_string()));
+    return;
+  }
+  try {
+    const OpenPlan open = open_plan(context.files, plan);
+    Db db = open_store(context.db, Db::Mode::read_only);
+    audit_store(db, context.files, open, result);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::drift) throw;
+    result.findings.push_back(
+        {"store", context.db.generic_string(), "as it was written", error.what(), ""});
+  }
+}
+
 void audit(Context& context, const AuditOptions& options) {
   AuditScope scope;
   if (!options.data.empty()) scope.data = options.data;
   scope.checkpoints = options.checkpoints.empty() ? checkpoint_folder(options.plan)
                                                   : std::filesystem::path(options.checkpoints);
-  const AuditResult result = audit_plan(context.files, options.plan, scope);
+  AuditResult result = audit_plan(context.files, options.plan, scope);
+  audit_the_store(context, options.plan, result);
   if (options.json) {
     context.out << audit_json(result).dump(2) << '\n';
   } else {
@@ -67,7 +88,7 @@ void audit(Context& context, const AuditOptions& options) {
 }  // namespace
 
 void add_audit(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("audit", "Looks for drift from what was registered");
+  auto* command = app.add_subcommand("audit", "Looks for drift from what was registered, and for changes in the store");
   const auto options = std::make_shared<AuditOptions>();
   command->add_option("plan", options->plan, "The plan")->required()->type_name("PLAN");
   command->add_option("--data", options->data, "Folder of SUBSET/all.jsonl, instead of the plan's")

@@ -15,6 +15,7 @@
 #include "report/model.h"
 #include "run/progress.h"
 #include "score/score.h"
+#include "store/seal.h"
 
 namespace preval {
 
@@ -94,6 +95,7 @@ std::filesystem::path report_path(const std::filesystem::path& db, std::string_v
 void score_and_report(Context& context) {
   Db db = open_store(context.db, Db::Mode::read_write);
   recompute_scores(db, context.clock, tool_version());
+  const Seal seal = seal_store(db, context.files, context.clock);
   const ReportModel model = build_report(db);
   RenderOptions look;
   look.color = use_color(context, STDOUT_FILENO);
@@ -105,7 +107,8 @@ void score_and_report(Context& context) {
     context.files.replace(report_path(context.db, ending), render(model, format, {}));
   }
   if (!context.quiet) {
-    context.err << fmt::format("store   {}\nreport  {}\n        {}\n", context.db.string(),
+    context.err << fmt::format("store   {}\nseal    {}: {}\nreport  {}\n        {}\n",
+                               context.db.string(), seal_path(context.db).string(), seal.digest,
                                report_path(context.db, "md").string(),
                                report_path(context.db, "json").string());
   }

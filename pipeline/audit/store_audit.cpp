@@ -1,0 +1,258 @@
+#include "audit/store_audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "score/score.h"
+#include "store/digest.h"
+#include "store/seal.h"
+
+namespace preval {
+
+namespace {
+
+constexpr std::size_t kRowsNamed = 20;  // of one kind; the rest is counted
+
+/// Tables that scoring fills, with the columns that name a row.
+struct ScoreTable {
+  const char *name, *key;
+};
+constexpr std::array kScoreTables{
+    ScoreTable{"score_accuracy", "scope_kind || ' ' || scope"},
+    ScoreTable{"score_calibration", "scope"},
+    ScoreTable{"score_bin", "scope || ', bin ' || bin"},
+    ScoreTable{"score_bounds", "scope"},
+    ScoreTable{"score_median", "dataset"},
+    ScoreTable{"score_agreement", "scope_kind || ' ' || scope"},
+    ScoreTable{"score_published", "scope_kind || ' ' || scope"}};
+
+class StoreAudit {
+ public:
+  StoreAudit(Db& db, Files& files, const OpenPlan& plan, AuditResult& result)
+      : db_(db), files_(files), plan_(plan), result_(result) {}
+
+  void run() {
+    if (!holds_this_plan()) return;
+    check_file();
+    check_configurations();
+    check_records();
+    check_seals();
+    check_scores();
+  }
+
+ private:
+  void add(const std::string& field, const std::string& registered, const std::string& found,
+           const std::string& row = {}) {
+    result_.findings.push_back({"store", field, registered, found, row});
+  }
+
+  std::string store() const { return db_.path().generic_string(); }
+
+  bool holds_this_plan() {
+    Stmt stored(db_, "SELECT name, sha256 FROM plan");
+    if (!stored.step()) {
+      result_.unchecked.push_back(fmt::format("store {}: holds no plan", store()));
+      return false;
+    }
+    if (stored.text(1) != plan_.sha256) {
+      result_.unchecked.push_back(
+          fmt::format("store {}: holds plan {}", store(), stored.text(0)));
+      return false;
+    }
+    return true;
+  }
+
+  void check_file() {
+    ++result_.checked;
+    Stmt whole(db_, "PRAGMA integrity_check");
+    for (std::size_t n = 0; whole.step() && n < kRowsNamed; ++n) {
+      if (whole.text(0) != "ok") add(store(), "a whole SQLite file", whole.text(0));
+    }
+    Stmt keys(db_, "PRAGMA foreign_key_check");
+    for (std::size_t n = 0; keys.step() && n < kRowsNamed; ++n) {
+      add(store(), "a row that exists",
+          fmt::format("table {} refers to one of {} that does not", keys.text(0), keys.text(2)),
+          fmt::format("{} {}", keys.text(0), keys.is_null(1) ? "?" : keys.text(1)));
+    }
+  }
+
+  /// Settings and identity against the digest that answers are kept under.
+  void check_configurations() {
+    Stmt query(db_,
+               "SELECT c.id, a.name, c.settings, c.identity, c.sha256 FROM configuration c JOIN "
+               "arm a ON a.id = c.arm_id");
+    while (query.step()) {
+      ++result_.checked;
+      const std::string where = fmt::format("configuration {} of arm {}", query.integer(0),
+                                            query.text(1));
+      std::string found;
+      try {
+        found = canonical_sha256(Json{{"identity", parse_json(query.text(3), where)},
+                                      {"settings", parse_json(query.text(2), where)}});
+      } catch (const Error& error) {
+        found = error.message();
+      }
+      if (found != query.text(4)) add(where, query.text(4), found);
+    }
+  }
+
+  /// A verified subset has as many current records as the plan registers.
+  void check_records() {
+    Stmt query(db_,
+               "SELECT s.name, s.registered_records, (SELECT count(*) FROM record r WHERE "
+               "r.subset_id = s.id AND r.current = 1) FROM subset s WHERE s.in_plan = 1 AND "
+               "s.status = 'ok'");
+    while (query.step()) {
+      ++result_.checked;
+      if (query.integer(1) == query.integer(2)) continue;
+      add("records of subset " + query.text(0), std::to_string(query.integer(1)),
+          std::to_string(query.integer(2)));
+    }
+  }
+
+  void check_seals() {
+    std::map<std::string, std::size_t> changed_rows;
+    const LogicalDigest now = logical_digest(db_, [&](const ChangedRow& row) {
+      if (++changed_rows[row.table] > kRowsNamed) return;
+      add(row.table + " " + row.row, row.stored, row.computed, row.row);
+    });
+    result_.checked += static_cast<int>(now.rows);
+    for (const auto& [table, count] : changed_rows) {
+      if (count > kRowsNamed) {
+        add(table + " rows", "as they were written", fmt::format("{} changed in all", count));
+      }
+    }
+    std::vector<Seal> seals;
+    try {
+      seals = read_seals(db_);
+    } catch (const Error& error) {
+      return add("seal", "seals as preval wrote them", error.message());
+    }
+    if (seals.empty()) {
+      result_.unchecked.push_back(
+          fmt::format("seal of store {}: it was never sealed", store()));
+      return;
+    }
+    check_chain(seals);
+    check_last_seal(seals.back(), now);
+    check_seal_file(seals.back());
+  }
+
+  void check_chain(const std::vector<Seal>& seals) {
+    std::string previous;
+    for (const Seal& seal : seals) {
+      ++result_.checked;
+      const std::string name = fmt::format("seal {}", seal.number);
+      if (const std::string found = seal.computed_sha256(); found != seal.sha256) {
+        add(name, seal.sha256, found);
+      }
+      if (seal.previous != previous) add(name + ", previous", previous, seal.previous);
+      if (seal.plan_sha256 != plan_.sha256) add(name + ", plan", plan_.sha256, seal.plan_sha256);
+      previous = seal.sha256;
+    }
+  }
+
+  void check_last_seal(const Seal& seal, const LogicalDigest& now) {
+    ++result_.checked;
+    Stmt last(db_, "SELECT ended_at IS NULL, coalesce(outcome, '') FROM run ORDER BY id DESC LIMIT 1");
+    const bool unsealed_run = last.step() && last.integer(0) == 1;
+    if (seal.digest == now.digest) return;
+    if (unsealed_run) {
+      result_.unchecked.push_back(
+          fmt::format("evidence since seal {}: the last run did not end, and sealed nothing",
+                      seal.number));
+      return;
+    }
+    add("logical digest", seal.digest, now.digest);
+    // Which groups differ: a row that was changed together with its own digest, one that was taken
+    // out or put in, or one that counts now and did not.
+    for (const EvidenceGroup& before : seal.groups) {
+      const auto found = std::find_if(now.groups.begin(), now.groups.end(), [&](const auto& each) {
+        return each.name() == before.name();
+      });
+      if (found == now.groups.end()) {
+        add(before.name(), fmt::format("{} rows", before.rows), "none");
+      } else if (!(*found == before)) {
+        add(before.name(), fmt::format("{} rows, {}", before.rows, before.digest),
+            fmt::format("{} rows, {}", found->rows, found->digest));
+      }
+    }
+    for (const EvidenceGroup& group : now.groups) {
+      const bool known =
+          std::any_of(seal.groups.begin(), seal.groups.end(),
+                      [&](const auto& each) { return each.name() == group.name(); });
+      if (!known) add(group.name(), "none", fmt::format("{} rows", group.rows));
+    }
+  }
+
+  void check_seal_file(const Seal& seal) {
+    const std::filesystem::path path = seal_path(db_.path());
+    if (!files_.exists(path)) {
+      result_.unchecked.push_back(fmt::format("{}: not there", path.generic_string()));
+      return;
+    }
+    ++result_.checked;
+    try {
+      const Seal kept = parse_seal(files_.read(path), path.generic_string());
+      if (kept.sha256 != seal.sha256) add(path.generic_string(), seal.sha256, kept.sha256);
+      if (kept.computed_sha256() != kept.sha256) {
+        add(path.generic_string(), kept.sha256, kept.computed_sha256());
+      }
+    } catch (const Error& error) {
+      add(path.generic_string(), seal.sha256, error.message());
+    }
+  }
+
+  /// Scores are computed anew into temporary tables, which hide the stored ones from whoever writes
+  /// without naming a schema; the file stays as it is. On the way every answer's probabilities are
+  /// computed anew from its log-probabilities.
+  void check_scores() {
+    if (query_integer(db_, "SELECT count(*) FROM scored") == 0) {
+      result_.unchecked.push_back(fmt::format("scores of store {}: none", store()));
+      return;
+    }
+    for (const ScoreTable& table : kScoreTables) make_temporary(table.name);
+    make_temporary("scored");
+    SystemClock clock;
+    try {
+      recompute_scores(db_, clock, "audit");
+    } catch (const Error& error) {
+      return add("answers", "answers as a run wrote them", error.message());
+    }
+    for (const ScoreTable& table : kScoreTables) {
+      ++result_.checked;
+      compare(table, "main", "temp", "is stored, and does not follow from the answers");
+      compare(table, "temp", "main", "follows from the answers, and is not stored");
+    }
+  }
+
+  void make_temporary(std::string_view table) {
+    db_.exec(fmt::format("CREATE TEMP TABLE {0} AS SELECT * FROM main.{0} WHERE 0", table));
+  }
+
+  void compare(const ScoreTable& table, std::string_view one, std::string_view other,
+               std::string_view found) {
+    Stmt rows(db_, fmt::format("SELECT {1} FROM (SELECT * FROM {2}.{0} EXCEPT SELECT * FROM {3}.{0}) "
+                               "LIMIT {4}",
+                               table.name, table.key, one, other, kRowsNamed));
+    while (rows.step()) add(table.name, "scores of the stored answers", std::string(found), rows.text(0));
+  }
+
+  Db& db_;
+  Files& files_;
+  const OpenPlan& plan_;
+  AuditResult& result_;
+};
+
+}  // namespace
+
+void audit_store(Db& db, Files& files, const OpenPlan& plan, AuditResult& result) {
+  StoreAudit(db, files, plan, result).run();
+}
+
+}  // namespace preval

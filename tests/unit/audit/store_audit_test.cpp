@@ -1,0 +1,144 @@
+// What the audit of a store finds, change by change.
+#include "audit/store_audit.h"
+
+#include <algorithm>
+
+#include "../store/small_study.h"
+#include "base/text.h"
+#include "catch.h"
+#include "score/score.h"
+#include "store/seal.h"
+
+using namespace preval;
+using namespace preval::test;
+
+namespace {
+
+/// The hand-counted study, scored and sealed.
+struct Sealed {
+  SmallStudy study;
+  SystemFiles files;
+
+  Sealed() {
+    fill(study);
+    recompute_scores(study.db(), study.clock(), "0.1.0");
+    seal_store(study.db(), files, study.clock());
+  }
+  AuditResult audit() {
+    study.store().flush();
+    AuditResult result;
+    Db db = open_store(study.path(), Db::Mode::read_only);
+    audit_store(db, files, study.plan(), result);
+    return result;
+  }
+  /// "field: registered → found" of every finding.
+  std::vector<std::string> findings() {
+    std::vector<std::string> lines;
+    for (const AuditFinding& each : audit().findings) {
+      lines.push_back(each.field + ": " + each.registered + " → " + each.found);
+    }
+    return lines;
+  }
+};
+
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+  const std::size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), with);
+}
+
+bool any(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return contains(line, part); });
+}
+
+}  // namespace
+
+TEST_CASE("a store as it was written has nothing to find", "[audit]") {
+  Sealed sealed;
+  const AuditResult result = sealed.audit();
+  for (const AuditFinding& finding : result.findings) INFO(finding.field << " " << finding.found);
+  CHECK(result.findings.empty());
+  CHECK(result.unchecked.empty());
+  CHECK(result.checked > 15);
+}
+
+TEST_CASE("every kind of change after a seal is found and named", "[audit]") {
+  struct Row {
+    const char *change, *finding;
+  };
+  for (const Row& row : std::initializer_list<Row>{
+           {"UPDATE prediction SET predicted = 1 WHERE id = 1",
+            "prediction arm a, boolq, boolq-1, repeat 0"},
+           {"UPDATE label SET probability = 0.5 WHERE prediction_id = 6",
+            "prediction arm b, boolq, boolq-1, repeat 0"},
+           {"DELETE FROM prediction WHERE id = 9", "prediction, arm b, suite/massive: 2 rows"},
+           {"UPDATE configuration SET current = 0 WHERE id = 1", "logical digest"},
+           {"UPDATE configuration SET identity = '{\"engine\":\"better\"}' WHERE id = 1",
+            "configuration 1 of arm a"},
+           {"UPDATE record SET target = 1 - target WHERE id = 1", "record boolq, boolq-1"},
+           {"DELETE FROM record WHERE id = 99", ""},
+           {"UPDATE score_accuracy SET n_correct = 3, accuracy = 1 WHERE arm_id = 1 AND scope = "
+            "'boolq'",
+            "score_accuracy: scores of the stored answers"},
+           {"UPDATE score_calibration SET ece = ece + 1e-16 + ece * 1e-15 WHERE scope = 'boolq'",
+            "score_calibration: "},
+           {"DELETE FROM score_bin WHERE bin = 9", "score_bin: "},
+           {"UPDATE seal SET json = json_set(json, '$.at', '2020-01-01T00:00:00Z')", "seal 1: "},
+           {"UPDATE seal SET json = 'x'", "seal: "},
+       }) {
+    INFO(row.change);
+    Sealed sealed;
+    sealed.study.db().exec(row.change);
+    const std::vector<std::string> lines = sealed.findings();
+    if (*row.finding == '\0') {
+      CHECK(lines.empty());
+    } else {
+      CHECK(any(lines, row.finding));
+    }
+  }
+}
+
+TEST_CASE("a changed row with a new digest of its own is narrowed down to its group", "[audit]") {
+  Sealed sealed;
+  Db& db = sealed.study.db();
+  db.exec("UPDATE prediction SET labels_returned = 1 WHERE id = 4");
+  std::string computed;
+  logical_digest(db, [&](const ChangedRow& row) { computed = row.computed; });
+  db.exec("UPDATE prediction SET row_sha256 = x'" + computed + "' WHERE id = 4");
+  const std::vector<std::string> lines = sealed.findings();
+  CHECK(any(lines, "logical digest: "));
+  CHECK(any(lines, "prediction, arm a, suite/massive: 2 rows, "));
+  CHECK_FALSE(any(lines, "suite/boolq"));
+}
+
+TEST_CASE("the seal beside the store is compared, and missed", "[audit]") {
+  Sealed sealed;
+  const auto path = seal_path(sealed.study.path());
+  const std::string text = sealed.files.read(path);
+  sealed.files.replace(path, replaced(text, "\"number\": 1", "\"number\": 2"));
+  CHECK(any(sealed.findings(), "small.seal.json: "));
+  std::filesystem::remove(path);
+  CHECK(sealed.findings().empty());
+  CHECK(contains(sealed.audit().unchecked.at(0), "small.seal.json: not there"));
+}
+
+TEST_CASE("a store of another plan, and one that was never sealed, are said to be so", "[audit]") {
+  Sealed sealed;
+  sealed.study.plan().sha256 = std::string(64, 'a');
+  AuditResult other = sealed.audit();
+  CHECK(other.findings.empty());
+  CHECK(other.checked == 0);
+  CHECK(contains(other.unchecked.at(0), "holds plan small"));
+
+  SmallStudy fresh;
+  fill(fresh);
+  AuditResult result;
+  SystemFiles files;
+  Db db = open_store(fresh.path(), Db::Mode::read_only);
+  audit_store(db, files, fresh.plan(), result);
+  CHECK(result.findings.empty());
+  REQUIRE(result.unchecked.size() == 2);
+  CHECK(contains(result.unchecked[0], "it was never sealed"));
+  CHECK(contains(result.unchecked[1], "scores of store"));
+}
