@@ -13,7 +13,7 @@ namespace preval {
 
 /// One difference.
 struct AuditFinding {
-  /// plan | lock | prompt | manifest | published | data | checkpoint
+  /// plan | lock | ledger | prompt | manifest | published | transcript | data | checkpoint
   std::string what;
   std::string field;  ///< JSON pointer into the plan, or a file's path
   std::string registered, found;
