@@ -8,6 +8,7 @@
 # --context is per slot, --threads 0 means all cores. PREVAL_ENGINE=xllamacpp|llama-server forces one of the two.
 # Exit codes: 2 no engine, or arguments that make no sense; otherwise the server's own.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;; esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 python=$root/.local/venv/bin/python
 

@@ -14,6 +14,7 @@
 # Exit codes: 2 nothing installed, no answer, or arguments that make no sense; 5 nothing to download from; otherwise
 # vLLM's own.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;; esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 home=$root/.local/vllm
 python=$home/venv/bin/python

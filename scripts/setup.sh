@@ -8,6 +8,7 @@
 #
 # Exit codes: 0 all there, 2 something is missing that this user cannot install, 5 nothing to download from.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;; esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 local_dir=$root/.local
 

@@ -9,7 +9,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 full=no
-case ${1:-} in '') ;; --full) full=yes ;; *) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 2 ;; esac
+case ${1:-} in -h | --help) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;; '') ;; --full) full=yes ;; *) sed -n '2,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 2 ;; esac
 
 scripts/setup.sh packages --tests
 mkdir -p .local

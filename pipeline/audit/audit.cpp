@@ -94,8 +94,11 @@ AuditResult audit_plan(Files& files, const std::filesystem::path& path, const Au
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::drift) throw;
     // Lock or ledger were edited: without them nobody knows what was registered, so this is all.
-    result.findings.push_back(
-        {"lock", path.generic_string(), "lock and ledger as preval wrote them", error.what(), ""});
+    const std::string ledger = ledger_path(path).filename().string();
+    const bool in_ledger = error.message().find(ledger) != std::string::npos;
+    result.findings.push_back({in_ledger ? "ledger" : "lock",
+                               (in_ledger ? ledger_path(path) : lock_path(path)).generic_string(),
+                               "as preval wrote it", error.what(), ""});
     result.unchecked.emplace_back("everything else: lock and ledger have to be restored first");
     return result;
   }

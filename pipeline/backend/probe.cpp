@@ -160,7 +160,7 @@ class Prober {
       const bool same = !planned_ || spec_.kv_cache.empty() || cache == spec_.kv_cache;
       add("KV cache", same, cache, planned_ ? "plan: " + spec_.kv_cache : std::string());
     } else if (planned_ && !spec_.kv_cache.empty()) {
-      add("KV cache", true, spec_.kv_cache + ", as the plan says", "the server does not tell");
+      add("KV cache", true, "not told by the server", "plan: " + spec_.kv_cache);
     }
     return true;
   }

@@ -55,7 +55,7 @@ Descriptor open_input(const fs::path& path) {
   if (code == ENOENT || code == ENOTDIR) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot read {}: {}", path.string(), system_words(code)),
-                "check the path; relative paths start at the current folder");
+                fmt::format("looked for at {}", fs::absolute(path).lexically_normal().string()));
   }
   fail("read", path, code);
 }

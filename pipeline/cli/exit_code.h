@@ -7,8 +7,9 @@
 namespace preval {
 
 inline constexpr std::string_view kExitCodes =
-    "0 fine, 1 a check failed, 2 usage or plan, 3 drift, 4 incomplete\n"
-    "  (the same command goes on), 5 backend unavailable, 130 interrupted";
+    "0 fine, 1 a check or the machine failed, 2 usage or plan, 3 drift,\n"
+    "  4 incomplete (the same command goes on), 5 backend unavailable,\n"
+    "  130 interrupted";
 
 constexpr int exit_code(ErrorKind kind) {
   switch (kind) {

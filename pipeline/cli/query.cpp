@@ -82,6 +82,9 @@ void refuse_several_statements(Db& db, const std::string& sql) {
 
 void query(Context& context, const QueryOptions& options) {
   Db db = open_store(context.db, Db::Mode::read_only);
+  if (!context.quiet && query_integer(db, "SELECT count(*) FROM plan WHERE simulated = 1") > 0) {
+    context.err << "SIMULATED: no model gave the answers in this store\n";
+  }
   std::string sql = options.sql.empty() ? kListViews : options.sql;
   if (sql.front() == '@') sql = context.files.read(sql.substr(1));
   db.exec("PRAGMA query_only = ON");

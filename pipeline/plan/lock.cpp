@@ -85,6 +85,9 @@ std::vector<NamedFile> named_files(const Plan& plan) {
   for (const DatasetGroup& group : plan.datasets)
     add("manifest", group.manifest, group.manifest_sha256);
   if (plan.published) add("published", plan.published->file, plan.published->sha256);
+  for (const BackendSpec& backend : plan.backends) {
+    if (backend.transcript) add("transcript", backend.transcript->file, backend.transcript->sha256);
+  }
   return files;
 }
 

@@ -190,9 +190,6 @@ Section caveats_section(const ReportModel& model) {
       "Answers depend on the wording of the prompt. One wording was registered and used; another "
       "one "
       "would give other figures.");
-  items.push_back(
-      "Times were taken on whatever machines the servers ran on. They compare those set-ups, not "
-      "hardware.");
   section.blocks.push_back(Bullets{std::move(items)});
   return section;
 }
@@ -204,8 +201,9 @@ Section provenance_section(const ReportModel& model) {
   if (!model.runs.empty()) section.blocks.push_back(run_facts(model));
   if (model.plan) {
     section.blocks.push_back(
-        Paragraph{fmt::format("To reproduce: {}, PLAN being the file whose digest stands above, "
-                              "with the data and checkpoints whose digests it holds.",
+        Paragraph{fmt::format("To reproduce: {}, PLAN being the plan with the digest above (of its "
+                              "content; it stands in the plan's lock), with the data and "
+                              "checkpoints whose digests it holds.",
                               command_of(model))});
   }
   if (section.blocks.empty()) section.blocks.push_back(Paragraph{"No plan, no runs."});

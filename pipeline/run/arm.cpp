@@ -259,7 +259,7 @@ class ArmRun {
     for (const Finding& finding : found.findings) {
       if (!finding.ok) contradiction(finding, found);
     }
-    stage.done(fmt::format("{} findings, all as the plan needs; can read: {}",
+    stage.done(fmt::format("{} findings, none against the plan; can read: {}",
                            found.findings.size(), found.can.verdict()));
     register_configuration(found.answered_by);
   }

@@ -26,12 +26,15 @@ void refuse_another_plan(Db& db, const OpenPlan& plan, bool simulated) {
   const std::string path = db.path().string();
   if (stored->sha256 != plan.sha256) {
     const bool same_name = stored->name == plan.effective.name;
-    throw Error(ErrorKind::usage,
-                fmt::format("{} holds plan {} (sha256 {:.12}…), this {} (sha256 {:.12}…)", path,
-                            stored->name, stored->sha256,
-                            same_name ? std::string("one differs") : "is " + plan.effective.name,
-                            plan.sha256),
-                fmt::format("a store holds one plan: --db {}.db", plan.effective.name));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} holds plan {} (sha256 {:.12}…), this {} (sha256 {:.12}…)", path,
+                    stored->name, stored->sha256,
+                    same_name ? std::string("one differs") : "is " + plan.effective.name,
+                    plan.sha256),
+        simulated && same_name
+            ? "a rehearsal of the plan as it was: remove that file, or name another with --db"
+            : fmt::format("a store holds one plan: --db {}.db", plan.effective.name));
   }
   if (stored->simulated != simulated) {
     throw Error(ErrorKind::usage,

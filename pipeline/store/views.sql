@@ -379,7 +379,9 @@ SELECT number, field, "from", "to", why, at, sha256 FROM deviation ORDER BY numb
 
 CREATE VIEW v_drift AS
 SELECT 'subset' AS kind, s.name AS name, s.registered_sha256 AS registered, s.found_sha256 AS found,
-       coalesce(s.problem, 'other bytes than registered') AS detail, 0 AS predictions
+       coalesce(s.problem, 'other bytes than registered') AS detail,
+       (SELECT count(*) FROM prediction p JOIN prompt q ON q.id = p.prompt_id JOIN record r ON
+        r.id = q.record_id WHERE r.subset_id = s.id) AS predictions
 FROM subset s WHERE s.status = 'mismatch' AND s.in_plan = 1
 UNION ALL
 SELECT 'configuration', a.name,

@@ -152,7 +152,7 @@ TEST_CASE("a server that is as planned") {
       lines ==
       Problems{"engine: llama.cpp b1 ()", "model: tiny.gguf (plan: tiny.gguf)",
                "context: 2048 tokens (plan: 2048)", "slots: 1 at once (plan: 1)",
-               "KV cache: q8_0, as the plan says (the server does not tell)",
+               "KV cache: not told by the server (plan: q8_0)",
                "template: the model's own chat template (3 tokens, 1 4 9 …, no token twice at the "
                "start)",
                "reasoning switch: makes no difference (the template's enable_thinking, on and "

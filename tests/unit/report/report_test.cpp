@@ -205,10 +205,11 @@ TEST_CASE("no table of absent labels where none is absent, or none can be", "[re
 TEST_CASE("labels with more probability than there is are counted in the open", "[report]") {
   SmallStudy study;
   fill(study);
-  study.db().exec("UPDATE prediction SET label_mass = 1.009 WHERE id = 1");
   CHECK_FALSE(contains(terminal(model_of(study)), "than there is"));
+  study.db().exec("UPDATE prediction SET label_mass = 1.009 WHERE id = 1");
+  CHECK_FALSE(contains(terminal(model_of(study, false)), "than there is"));
   study.db().exec("UPDATE prediction SET label_mass = 2 WHERE id IN (1, 2)");
-  const ReportModel model = model_of(study);
+  const ReportModel model = model_of(study, false);
   CHECK(
       contains(terminal(model), "- 2 answers of arm a have labels with more probability together"));
   CHECK(model.impossible.at(0).most == 2);
@@ -271,7 +272,7 @@ TEST_CASE("Markdown has the same words and tables", "[report]") {
              "confirmatory |");
   check_says(
       text, "| 1 | 2023-11-14T22:13:20Z | 2023-11-14T22:13:20Z | incomplete | 0.1.0 | test host |");
-  check_says(text, "To reproduce: preval run PLAN, PLAN being the file");
+  check_says(text, "To reproduce: preval run PLAN, PLAN being the plan");
   CHECK_FALSE(contains(text, " |\n\n\n"));
 }
 
@@ -423,7 +424,7 @@ TEST_CASE("missing subsets are named, and pooled rows say how many they rest on"
              "- subset massive: dropped, not what was registered (only line ends differ)\n");
   check_says(text,
              "None was written down, but not everything is as it was registered:\n"
-             "- subset massive: only line ends differ\n");
+             "- subset massive: only line ends differ (4 answers)\n");
 }
 
 TEST_CASE("nothing is not a number in any rendering", "[report]") {
