@@ -22,14 +22,13 @@ constexpr std::size_t kRowsNamed = 20;  // of one kind; the rest is counted
 struct ScoreTable {
   const char *name, *key;
 };
-constexpr std::array kScoreTables{
-    ScoreTable{"score_accuracy", "scope_kind || ' ' || scope"},
-    ScoreTable{"score_calibration", "scope"},
-    ScoreTable{"score_bin", "scope || ', bin ' || bin"},
-    ScoreTable{"score_bounds", "scope"},
-    ScoreTable{"score_median", "dataset"},
-    ScoreTable{"score_agreement", "scope_kind || ' ' || scope"},
-    ScoreTable{"score_published", "scope_kind || ' ' || scope"}};
+constexpr std::array kScoreTables{ScoreTable{"score_accuracy", "scope_kind || ' ' || scope"},
+                                  ScoreTable{"score_calibration", "scope"},
+                                  ScoreTable{"score_bin", "scope || ', bin ' || bin"},
+                                  ScoreTable{"score_bounds", "scope"},
+                                  ScoreTable{"score_median", "dataset"},
+                                  ScoreTable{"score_agreement", "scope_kind || ' ' || scope"},
+                                  ScoreTable{"score_published", "scope_kind || ' ' || scope"}};
 
 class StoreAudit {
  public:
@@ -60,8 +59,7 @@ class StoreAudit {
       return false;
     }
     if (stored.text(1) != plan_.sha256) {
-      result_.unchecked.push_back(
-          fmt::format("store {}: holds plan {}", store(), stored.text(0)));
+      result_.unchecked.push_back(fmt::format("store {}: holds plan {}", store(), stored.text(0)));
       return false;
     }
     return true;
@@ -88,8 +86,8 @@ class StoreAudit {
                "arm a ON a.id = c.arm_id");
     while (query.step()) {
       ++result_.checked;
-      const std::string where = fmt::format("configuration {} of arm {}", query.integer(0),
-                                            query.text(1));
+      const std::string where =
+          fmt::format("configuration {} of arm {}", query.integer(0), query.text(1));
       std::string found;
       try {
         found = canonical_sha256(Json{{"identity", parse_json(query.text(3), where)},
@@ -134,8 +132,7 @@ class StoreAudit {
       return add("seal", "seals as preval wrote them", error.message());
     }
     if (seals.empty()) {
-      result_.unchecked.push_back(
-          fmt::format("seal of store {}: it was never sealed", store()));
+      result_.unchecked.push_back(fmt::format("seal of store {}: it was never sealed", store()));
       return;
     }
     check_chain(seals);
@@ -159,13 +156,13 @@ class StoreAudit {
 
   void check_last_seal(const Seal& seal, const LogicalDigest& now) {
     ++result_.checked;
-    Stmt last(db_, "SELECT ended_at IS NULL, coalesce(outcome, '') FROM run ORDER BY id DESC LIMIT 1");
+    Stmt last(db_,
+              "SELECT ended_at IS NULL, coalesce(outcome, '') FROM run ORDER BY id DESC LIMIT 1");
     const bool unsealed_run = last.step() && last.integer(0) == 1;
     if (seal.digest == now.digest) return;
     if (unsealed_run) {
-      result_.unchecked.push_back(
-          fmt::format("evidence since seal {}: the last run did not end, and sealed nothing",
-                      seal.number));
+      result_.unchecked.push_back(fmt::format(
+          "evidence since seal {}: the last run did not end, and sealed nothing", seal.number));
       return;
     }
     add("logical digest", seal.digest, now.digest);
@@ -183,9 +180,8 @@ class StoreAudit {
       }
     }
     for (const EvidenceGroup& group : now.groups) {
-      const bool known =
-          std::any_of(seal.groups.begin(), seal.groups.end(),
-                      [&](const auto& each) { return each.name() == group.name(); });
+      const bool known = std::any_of(seal.groups.begin(), seal.groups.end(),
+                                     [&](const auto& each) { return each.name() == group.name(); });
       if (!known) add(group.name(), "none", fmt::format("{} rows", group.rows));
     }
   }
@@ -237,10 +233,12 @@ class StoreAudit {
 
   void compare(const ScoreTable& table, std::string_view one, std::string_view other,
                std::string_view found) {
-    Stmt rows(db_, fmt::format("SELECT {1} FROM (SELECT * FROM {2}.{0} EXCEPT SELECT * FROM {3}.{0}) "
-                               "LIMIT {4}",
-                               table.name, table.key, one, other, kRowsNamed));
-    while (rows.step()) add(table.name, "scores of the stored answers", std::string(found), rows.text(0));
+    Stmt rows(db_,
+              fmt::format("SELECT {1} FROM (SELECT * FROM {2}.{0} EXCEPT SELECT * FROM {3}.{0}) "
+                          "LIMIT {4}",
+                          table.name, table.key, one, other, kRowsNamed));
+    while (rows.step())
+      add(table.name, "scores of the stored answers", std::string(found), rows.text(0));
   }
 
   Db& db_;

@@ -88,7 +88,8 @@ void audit(Context& context, const AuditOptions& options) {
 }  // namespace
 
 void add_audit(CLI::App& app, Context& context) {
-  auto* command = app.add_subcommand("audit", "Looks for drift from what was registered, and for changes in the store");
+  auto* command = app.add_subcommand(
+      "audit", "Looks for drift from what was registered, and for changes in the store");
   const auto options = std::make_shared<AuditOptions>();
   command->add_option("plan", options->plan, "The plan")->required()->type_name("PLAN");
   command->add_option("--data", options->data, "Folder of SUBSET/all.jsonl, instead of the plan's")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../base/thrown.h"
 #include "../store/small_study.h"
 #include "base/text.h"
 #include "catch.h"

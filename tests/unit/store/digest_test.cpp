@@ -1,5 +1,5 @@
-// Row digests, the logical digest and seals: what they cover, what they leave out, and how a change is
-// named.
+// Row digests, the logical digest and seals: what they cover, what they leave out, and how a change
+// is named.
 #include "store/digest.h"
 
 #include "../base/thrown.h"
@@ -31,7 +31,8 @@ TEST_CASE("values as bytes: kind, length and content, whatever the machine", "[s
   row.null().integer(-7).real(0.5).text("a:b").blob(std::string("\0\xff", 2));
   row.integer(std::optional<std::int64_t>()).real(std::optional<double>(-0.0));
   const std::string expected = std::string("ni-7;r\x3f\xe0\0\0\0\0\0\0", 14) + "t3:a:b" +
-                               std::string("b2:\0\xff", 5) + "n" + std::string("r\0\0\0\0\0\0\0\0", 9);
+                               std::string("b2:\0\xff", 5) + "n" +
+                               std::string("r\0\0\0\0\0\0\0\0", 9);
   CHECK(row.bytes() == expected);
   // Of hashlib.sha256(b"t1:a").hexdigest().
   CHECK(hex_of_bytes(TypedRow().text("a").sha256()) ==
