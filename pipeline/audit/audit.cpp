@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "audit/store_audit.h"
 #include "base/error.h"
 #include "base/sha256.h"
 #include "plan/lock.h"
@@ -76,6 +77,15 @@ class Audit {
     }
   }
 
+  void check_store(Db& store) {
+    try {
+      audit_store(store, files_, plan_, result_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::drift) throw;
+      add({"store", store.path().generic_string(), "as it was written", error.what(), ""});
+    }
+  }
+
  private:
   void add(AuditFinding finding) { result_.findings.push_back(std::move(finding)); }
 
@@ -107,6 +117,7 @@ AuditResult audit_plan(Files& files, const std::filesystem::path& path, const Au
   audit.check_manifest_files();
   audit.check_data(scope.data);
   audit.check_checkpoints(scope.checkpoints);
+  if (scope.store != nullptr) audit.check_store(*scope.store);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "store/db.h"
 
 namespace preval {
 
@@ -30,7 +31,8 @@ struct AuditResult {
 struct AuditScope {
   std::optional<std::filesystem::path> data;  ///< overrides every group's folder
   std::optional<std::filesystem::path>
-      checkpoints;  ///< checkpoint files are looked at only with it
+      checkpoints;      ///< checkpoint files are looked at only with it
+  Db* store = nullptr;  ///< opened read-only; audited when it holds this plan
 };
 
 /// Audits a plan with everything beside it. Throws usage errors for a plan that cannot be read at

@@ -1,7 +1,7 @@
 #pragma once
-// Has anything in a store changed since it was written? Every row of evidence against its own digest,
-// all of them against the last seal, the seals against each other and the plan, and every score
-// against one that is computed anew. Nothing is written.
+// Has anything in a store changed since it was written? Every row of evidence against its own
+// digest, all of them against the last seal, the seals against each other and the plan, and every
+// score against one that is computed anew. Nothing is written.
 #include "audit/audit.h"
 #include "plan/lock.h"
 #include "store/db.h"

@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <ostream>
 
-#include "audit/store_audit.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/study.h"
-#include "plan/lock.h"
 #include "store/store.h"
 
 namespace preval {
@@ -47,19 +46,19 @@ void print_findings(std::ostream& out, const AuditResult& result, bool explain) 
                      result.findings.size(), result.unchecked.size());
 }
 
-void audit_the_store(Context& context, const std::string& plan, AuditResult& result) {
+/// The store, or nothing, with the reason in `result`.
+std::optional<Db> store_to_audit(Context& context, AuditResult& result) {
+  const std::string name = context.db.generic_string();
   if (!context.files.exists(context.db)) {
-    result.unchecked.push_back(fmt::format("store {}: not there", context.db.generic_string()));
-    return;
+    result.unchecked.push_back(fmt::format("store {}: not there", name));
+    return std::nullopt;
   }
   try {
-    const OpenPlan open = open_plan(context.files, plan);
-    Db db = open_store(context.db, Db::Mode::read_only);
-    audit_store(db, context.files, open, result);
+    return open_store(context.db, Db::Mode::read_only);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::drift) throw;
-    result.findings.push_back(
-        {"store", context.db.generic_string(), "as it was written", error.what(), ""});
+    result.findings.push_back({"store", name, "as it was written", error.what(), ""});
+    return std::nullopt;
   }
 }
 
@@ -68,8 +67,12 @@ void audit(Context& context, const AuditOptions& options) {
   if (!options.data.empty()) scope.data = options.data;
   scope.checkpoints = options.checkpoints.empty() ? checkpoint_folder(options.plan)
                                                   : std::filesystem::path(options.checkpoints);
+  AuditResult store_result;
+  std::optional<Db> store = store_to_audit(context, store_result);
+  if (store) scope.store = &*store;
   AuditResult result = audit_plan(context.files, options.plan, scope);
-  audit_the_store(context, options.plan, result);
+  for (AuditFinding& finding : store_result.findings) result.findings.push_back(std::move(finding));
+  for (std::string& item : store_result.unchecked) result.unchecked.push_back(std::move(item));
   if (options.json) {
     context.out << audit_json(result).dump(2) << '\n';
   } else {

@@ -45,10 +45,10 @@ std::string option_digest(const Question& question) {
 }
 
 /// In the order of kRecordEvidence.
-std::string row_digest_of(const Record& record, std::int64_t position) {
+std::string row_digest_of(const Record& record, std::int64_t position, const std::string& options) {
   TypedRow row;
   row.text(record.id).blob(bytes_of_hex(record.sha256)).integer(position).text(record.family);
-  row.text(option_digest(record.question)).integer(record.target);
+  row.text(options).integer(record.target);
   return row.sha256();
 }
 
@@ -74,8 +74,7 @@ void Store::record_check(const SubsetCheck& check) {
   put.bind(4, check.group).bind(5, check.subset).run();
 }
 
-std::int64_t Store::option_set(const Question& question) {
-  const std::string digest = option_digest(question);
+std::int64_t Store::option_set(const Question& question, const std::string& digest) {
   if (const auto known = option_sets_.find(digest); known != option_sets_.end())
     return known->second;
 
@@ -115,13 +114,14 @@ std::vector<std::int64_t> Store::put_records(const std::string& dataset, const s
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
     const std::string digest = bytes_of_hex(record.sha256);
-    const std::int64_t set = option_set(record.question);
+    const std::string options = option_digest(record.question);
+    const std::int64_t set = option_set(record.question, options);
     const auto position = static_cast<std::int64_t>(i);
     const auto known = stored.find(record.id + '\0' + digest);
     if (known == stored.end()) {
       add.bind(1, owner).bind(2, record.id).bind_blob(3, digest).bind(4, position);
       add.bind(5, record.family).bind(6, set).bind(7, record.target);
-      add.bind_blob(8, row_digest_of(record, position)).run();
+      add.bind_blob(8, row_digest_of(record, position, options)).run();
       ids.push_back(db_.last_insert_rowid());
       continue;
     }
@@ -129,7 +129,7 @@ std::vector<std::int64_t> Store::put_records(const std::string& dataset, const s
     if (!old.current || old.position != position || old.set != set || old.target != record.target ||
         old.family != record.family) {
       change.bind(1, position).bind(2, record.family).bind(3, set).bind(4, record.target);
-      change.bind_blob(5, row_digest_of(record, position)).bind(6, old.id).run();
+      change.bind_blob(5, row_digest_of(record, position, options)).bind(6, old.id).run();
     }
     ids.push_back(old.id);
     stored.erase(known);

@@ -145,7 +145,7 @@ class Store {
   /// What every row digest of a read begins with.
   TypedRow read_row(std::int64_t configuration, const Item& item);
   std::int64_t arm_id(const std::string& arm);
-  std::int64_t option_set(const Question& question);
+  std::int64_t option_set(const Question& question, const std::string& digest);
   void gathered_one();
   void write_batch();
   void write_failures();

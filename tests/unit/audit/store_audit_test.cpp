@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../base/thrown.h"
+#include "../run/study.h"
 #include "../store/small_study.h"
 #include "base/text.h"
 #include "catch.h"
@@ -122,6 +123,21 @@ TEST_CASE("the seal beside the store is compared, and missed", "[audit]") {
   std::filesystem::remove(path);
   CHECK(sealed.findings().empty());
   CHECK(contains(sealed.audit().unchecked.at(0), "small.seal.json: not there"));
+}
+
+TEST_CASE("a lock that was edited is a finding about the lock, and none about the store",
+          "[audit]") {
+  Study study;
+  study.lock();
+  REQUIRE(study.run().exit_code() == 0);
+  study.write("prereg/plan.lock.json",
+              replaced(study.read("prereg/plan.lock.json"), "\"locked_at\"", "\"looked_at\""));
+  Db db = open_store(study.db_path(), Db::Mode::read_only);
+  AuditScope scope;
+  scope.store = &db;
+  const AuditResult result = audit_plan(study.files(), study.folder() / "prereg/plan.json", scope);
+  REQUIRE(result.findings.size() == 1);
+  CHECK(result.findings[0].what == "lock");
 }
 
 TEST_CASE("a store of another plan, and one that was never sealed, are said to be so", "[audit]") {
