@@ -19,8 +19,8 @@ case ${PREVAL_ACCEPT_GEMMA_TERMS:-0} in '' | 0) ;; *) gemma=(--gemma) ;; esac
 
 started=$(date +%s%N)
 phase_started=$started
-phase() {  # NAME: prints how long the phase took that ends here
-  local now; now=$(date +%s%N)
+phase() {  # NAME [TIME]: prints how long the phase took that ended at TIME, or ends here
+  local now; now=${2:-$(date +%s%N)}
   printf 'run.sh %-10s %6.1f s\n' "$1" "$(((now - phase_started) / 100000000))e-1" >&2
   phase_started=$now
 }
@@ -30,7 +30,13 @@ phase packages
 
 # The download waits for the network and the build for the processor: both at once.
 mkdir -p .local
-scripts/setup.sh engine "${gemma[@]}" 2>.local/engine.log & engine=$!
+engine_started=$phase_started
+{
+  scripts/setup.sh engine "${gemma[@]}" 2>.local/engine.log || exit
+  date +%s%N >.local/engine.ready
+} & engine=$!
+[ -x build/release/preval ] ||
+  echo "run.sh building: a minute or two (.local/build.log); the model is fetched meanwhile (150 MB)" >&2
 trap 'kill "$engine" 2>/dev/null || true' EXIT
 cmake --preset release >.local/configure.log || { tail -n 20 .local/configure.log >&2; exit 2; }
 cmake --build --preset release >.local/build.log || { tail -n 40 .local/build.log >&2; exit 2; }
@@ -38,7 +44,8 @@ phase build
 status=0; wait "$engine" || status=$?
 trap - EXIT
 cat .local/engine.log >&2
-phase engine
+if [ "$status" -eq 0 ]; then phase_started=$engine_started; phase engine "$(cat .local/engine.ready)"; fi
+phase_started=$(date +%s%N)
 if [ "$status" -ne 0 ]; then
   cat >&2 <<EOF
 run.sh: there is no model to ask, so nothing was measured.

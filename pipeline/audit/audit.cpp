@@ -19,7 +19,8 @@ class Audit {
 
   void check_plan() {
     if (!plan_.lock) {
-      add({"lock", lock_path(plan_.path).generic_string(), "a lock", "(absent)", ""});
+      add({"lock", lock_path(plan_.path).generic_string(), "a lock",
+           fmt::format("none: not locked yet (preval lock {})", plan_.path.generic_string()), ""});
     } else {
       ++result_.checked;
     }
@@ -44,7 +45,7 @@ class Audit {
     }
   }
 
-  void check_data(const std::optional<std::filesystem::path>& data) {
+  void check_data(const std::optional<std::filesystem::path>& data, Db* store) {
     for (const SubsetCheck& check : verify_data(files_, plan_, data, {}).subsets) {
       if (check.status == SubsetStatus::missing) {
         result_.unchecked.push_back(
@@ -56,7 +57,7 @@ class Audit {
       add({"data", check.path.generic_string(), check.registered_sha256,
            fmt::format("{} ({})", check.found_sha256.empty() ? "(unreadable)" : check.found_sha256,
                        check.problem),
-           check.first_bad_line > 0 ? fmt::format("line {}", check.first_bad_line) : ""});
+           first_changed(check, store)});
     }
   }
 
@@ -87,6 +88,17 @@ class Audit {
   }
 
  private:
+  /// The file alone tells the first line that is no record; which record is another one than it was
+  /// is known to a store that has seen the registered file.
+  std::string first_changed(const SubsetCheck& check, Db* store) {
+    if (store != nullptr) {
+      const std::string row =
+          first_changed_record(*store, plan_, check.group, check.subset, files_.read(check.path));
+      if (!row.empty()) return row;
+    }
+    return check.first_bad_line > 0 ? fmt::format("line {}", check.first_bad_line) : "";
+  }
+
   void add(AuditFinding finding) { result_.findings.push_back(std::move(finding)); }
 
   Files& files_;
@@ -112,10 +124,11 @@ AuditResult audit_plan(Files& files, const std::filesystem::path& path, const Au
     result.unchecked.emplace_back("everything else: lock and ledger have to be restored first");
     return result;
   }
+  result.deviations = plan.deviations;
   Audit audit(files, plan, result);
   audit.check_plan();
   audit.check_manifest_files();
-  audit.check_data(scope.data);
+  audit.check_data(scope.data, scope.store);
   audit.check_checkpoints(scope.checkpoints);
   if (scope.store != nullptr) audit.check_store(*scope.store);
   return result;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "plan/deviation.h"
 #include "store/db.h"
 
 namespace preval {
@@ -25,6 +26,9 @@ struct AuditResult {
   std::vector<AuditFinding> findings;
   int checked = 0;  ///< things compared: plan, named files, data and checkpoint files
   std::vector<std::string> unchecked;  ///< what is not here and so was not compared
+  /// What has been registered as different since the lock; no drift, but whoever audits has to
+  /// know.
+  std::vector<Deviation> deviations;
 };
 
 /// Where to look for files that a plan pins and that need not be there.

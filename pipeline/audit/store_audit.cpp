@@ -7,8 +7,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "score/score.h"
+#include "store/bytes.h"
 #include "store/digest.h"
 #include "store/seal.h"
 
@@ -251,6 +253,24 @@ class StoreAudit {
 
 void audit_store(Db& db, Files& files, const OpenPlan& plan, AuditResult& result) {
   StoreAudit(db, files, plan, result).run();
+}
+
+std::string first_changed_record(Db& db, const OpenPlan& plan, const std::string& dataset,
+                                 const std::string& subset, std::string_view bytes) {
+  Stmt records(
+      db,
+      "SELECT r.position, r.record_id, r.sha256 FROM record r JOIN subset s ON s.id = "
+      "r.subset_id WHERE r.current = 1 AND s.dataset = ? AND s.name = ? AND (SELECT sha256 "
+      "FROM plan) = ? ORDER BY r.position");
+  records.bind(1, dataset).bind(2, subset).bind(3, plan.sha256);
+  while (records.step()) {
+    const std::size_t end = bytes.find('\n');
+    if (sha256_hex(bytes.substr(0, end)) != hex_of_bytes(records.blob(2))) {
+      return fmt::format("line {} (record {})", records.integer(0) + 1, records.text(1));
+    }
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+  }
+  return {};
 }
 
 }  // namespace preval

@@ -12,4 +12,9 @@ namespace preval {
 /// plan is not looked at, and named as unchecked.
 void audit_store(Db& db, Files& files, const OpenPlan& plan, AuditResult& result);
 
+/// The first line of a data file that is not the record the store has at its place, as
+/// "line 17 (record boolq-17)"; empty when the store knows no records of that subset of this plan.
+std::string first_changed_record(Db& db, const OpenPlan& plan, const std::string& dataset,
+                                 const std::string& subset, std::string_view bytes);
+
 }  // namespace preval

@@ -238,6 +238,10 @@ std::string grouped(long long value) {
   return text;
 }
 
+std::string counted(long long count, std::string_view noun) {
+  return grouped(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
 std::string human_duration(double seconds) {
   if (!std::isfinite(seconds) || std::fabs(seconds) > 1e12) return "unknown";
   if (seconds < 0) return "-" + human_duration(-seconds);

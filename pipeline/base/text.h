@@ -45,6 +45,9 @@ std::optional<long long> to_integer(std::string_view text);
 /// "3,880": groups of three, for people.
 std::string grouped(long long value);
 
+/// "1 subset", "3,880 records": nouns that take an s.
+std::string counted(long long count, std::string_view noun);
+
 /// "350 ms", "1.4 s", "2:05", "1:02:05": a duration for people; "unknown" when it is not finite.
 std::string human_duration(double seconds);
 

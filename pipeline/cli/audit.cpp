@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/study.h"
 #include "store/store.h"
@@ -30,12 +31,27 @@ Json audit_json(const AuditResult& result) {
          {"found", finding.found},
          {"first_row", finding.first_row.empty() ? Json() : Json(finding.first_row)}});
   }
+  Json deviations = Json::array();
+  for (const Deviation& entry : result.deviations) {
+    deviations.push_back({{"number", entry.number},
+                          {"field", entry.field},
+                          {"from", entry.from},
+                          {"to", entry.to},
+                          {"why", entry.why},
+                          {"at", entry.at}});
+  }
   return {{"checked", result.checked},
+          {"deviations", std::move(deviations)},
           {"findings", std::move(findings)},
           {"unchecked", result.unchecked}};
 }
 
 void print_findings(std::ostream& out, const AuditResult& result, bool explain) {
+  for (const Deviation& entry : result.deviations) {
+    out << fmt::format("deviation {} of {}  {}: {} instead of {}\n", entry.number, entry.at,
+                       entry.field, canonical_json(entry.to), canonical_json(entry.from));
+    if (explain) out << fmt::format("  reason      {}\n", printable(entry.why));
+  }
   for (const AuditFinding& finding : result.findings) {
     out << fmt::format("drift  {}  {}\n", finding.what, finding.field);
     if (!explain) continue;

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "suite/manifest.h"
 
 namespace preval {
 namespace {
@@ -26,6 +28,21 @@ Json value_of(const std::string& text, std::string_view option) {
   }
 }
 
+/// A plan that contradicts its manifests names other data, and would never be run.
+void check_data(Files& files, const OpenPlan& before, const OpenPlan& after) {
+  const std::vector<PlanDrift> known = check_manifests(files, before);
+  for (const PlanDrift& drift : check_manifests(files, after)) {
+    const bool old = std::any_of(known.begin(), known.end(), [&](const PlanDrift& each) {
+      return each.field == drift.field && each.registered == drift.registered;
+    });
+    if (old) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} would be {}, its manifest says {}", drift.field, drift.registered,
+                            drift.found),
+                "what the data is stands in manifest and plan: change both, and manifest_sha256");
+  }
+}
+
 void run_deviate(Context& context, const DeviateOptions& options) {
   if (options.from.size() != options.fields.size() || options.to.size() != options.fields.size()) {
     throw Error(ErrorKind::usage,
@@ -41,7 +58,9 @@ void run_deviate(Context& context, const DeviateOptions& options) {
     changes.push_back(
         {options.fields[i], value_of(options.from[i], "--from"), value_of(options.to[i], "--to")});
   }
-  for (const Deviation& entry : deviate(context.files, context.clock, plan, changes, options.why)) {
+  const auto accept = [&](const OpenPlan& after) { check_data(context.files, plan, after); };
+  for (const Deviation& entry :
+       deviate(context.files, context.clock, plan, changes, options.why, accept)) {
     if (context.quiet) continue;
     context.err << fmt::format("deviation {}: {} from {} to {}\n", entry.number, entry.field,
                                canonical_json(entry.from), canonical_json(entry.to));

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -27,6 +28,39 @@ std::string unknown_command(const CLI::App& app) {
   }
   return fmt::format("preval: there is no command \"{}\"{}\n  hint: commands: {}", left.front(),
                      preval::did_you_mean(left.front(), names), preval::join(names, ", "));
+}
+
+/// The words that CLI11 could not place, in the order of the call: its message has them reversed,
+/// and nothing else has them once the parse was given up.
+std::vector<std::string> words_left(std::string_view message) {
+  std::vector<std::string> words;
+  const std::size_t colon = message.find(": ");
+  std::istringstream list(std::string(colon == message.npos ? "" : message.substr(colon + 2)));
+  for (std::string word; list >> word;) words.insert(words.begin(), word);
+  return words;
+}
+
+/// What is wrong with a call, in one form with all other errors.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  const std::string called = command == &app ? "preval" : "preval " + command->get_name();
+  const auto is = [&](CLI::ExitCodes code) {
+    return error.get_exit_code() == static_cast<int>(code);
+  };
+  std::string what = error.what();
+  if (const auto left = words_left(what); is(CLI::ExitCodes::ExtrasError) && !left.empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* each : {command, &app}) {
+      for (const CLI::Option* option : each->get_options()) names.push_back(option->get_name());
+    }
+    what = fmt::format("{} does not take \"{}\"{}", called, left.front(),
+                       preval::did_you_mean(left.front(), names));
+  } else if (is(CLI::ExitCodes::RequiredError)) {
+    if (command == &app) what = "a command is needed";
+    if (what == "plan is required") what = called + " needs a PLAN";
+  }
+  return fmt::format("preval: {}\n  hint: {} --help shows what it takes\n", preval::printable(what),
+                     called);
 }
 
 /// Whoever starts a program without its standard streams (`preval run >&-`) would have the next
@@ -87,7 +121,7 @@ int main(int argc, char** argv) {
   app.add_option("--color", context.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-  app.add_flag("-q,--quiet", context.quiet, "Say only what went wrong");
+  app.add_flag("-q,--quiet", context.quiet, "No progress and no talk; results are printed");
   app.add_flag("-v,--verbose", context.verbose, "Say more");
   app.footer(
       help_footer({"preval verify prereg/quickstart.json", "preval run prereg/quickstart.json",
@@ -112,7 +146,9 @@ int main(int argc, char** argv) {
       std::cerr << word << '\n';
       return exit_code(ErrorKind::usage);
     }
-    return app.exit(error, std::cout, std::cerr) == 0 ? written(0) : exit_code(ErrorKind::usage);
+    if (error.get_exit_code() == 0) return written(app.exit(error, std::cout, std::cerr));
+    std::cerr << usage_text(app, error);
+    return exit_code(ErrorKind::usage);
   } catch (const Error& error) {
     std::cout.flush();
     std::cerr << "preval: " << preval::printable(error.message()) << '\n';

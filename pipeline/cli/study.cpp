@@ -73,15 +73,21 @@ void print_dry_run(Context& context, const OpenPlan& plan, const RunOptions& opt
   if (context.files.exists(context.db)) store.emplace(open_store(context.db, Db::Mode::read_only));
   const std::vector<ArmPlan> arms =
       dry_run(context.files, plan, options, store ? &*store : nullptr);
-  context.out << fmt::format("{:<28} {:>10} {:>8} {:>8}  {}\n", "arm", "registered", "stored",
-                             "to ask", "");
+  context.out << fmt::format("{:<28} {:>10} {:>8} {:>8} {:>8}\n", "arm", "registered", "left out",
+                             "stored", "to ask");
+  std::int64_t left_out = 0;
   for (const ArmPlan& arm : arms) {
     const std::string state = !arm.state.empty() ? "not run: " + arm.state
                               : arm.confirmatory ? "confirmatory"
                                                  : "exploratory";
-    context.out << fmt::format("{:<28} {:>10} {:>8} {:>8}  {}\n", arm.arm, grouped(arm.registered),
-                               grouped(arm.stored),
-                               grouped(arm.state.empty() ? arm.registered - arm.stored : 0), state);
+    context.out << fmt::format("{:<28} {:>10} {:>8} {:>8} {:>8}  {}\n", arm.arm,
+                               grouped(arm.registered), grouped(arm.left_out), grouped(arm.stored),
+                               grouped(arm.to_ask()), state);
+    left_out = std::max(left_out, arm.left_out);
+  }
+  if (left_out > 0 && !context.quiet) {
+    context.err << "left out: subsets that are not here or not what was registered (preval verify "
+                   "names them), and questions too wide for the arm\n";
   }
 }
 
@@ -128,11 +134,6 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
     }
     context.err << '\n';
   }
-  if (result.missing_reads > 0) {
-    context.err << fmt::format(
-        "{} reads are missing: the same command goes on where this one ended\n",
-        grouped(result.missing_reads));
-  }
   if (!result.refused_arms.empty()) {
     context.err << fmt::format("arms that cannot be run as the plan and the call say: {}\n",
                                join(result.refused_arms, ", "));
@@ -144,6 +145,48 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
   if (!result.unserved_arms.empty()) {
     context.err << fmt::format("arms that did not serve: {}\n", join(result.unserved_arms, ", "));
   }
+  if (result.missing_reads > 0) {
+    const bool to_mend = !result.drift.empty() || !result.refused_arms.empty() ||
+                         !result.broken_arms.empty() || !result.unserved_arms.empty();
+    context.err << fmt::format("{} {} missing: {}the same command goes on where this one ended\n",
+                               counted(result.missing_reads, "read"),
+                               result.missing_reads == 1 ? "is" : "are",
+                               to_mend ? "once that is mended, " : "");
+  }
+}
+
+/// A word as a shell takes it.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-./:=+,").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// What was called, without what belongs to this machine only: folders and the store.
+std::string command_text(const StudyOptions& given, const std::optional<Simulation>& simulated) {
+  std::string text = simulated ? "preval rehearse PLAN" : "preval run PLAN";
+  if (!given.data.empty()) text += " --data DIR";
+  for (const std::string& arm : given.arms) text += " --arm " + quoted(arm);
+  for (const std::string& subset : given.subsets) text += " --subset " + quoted(subset);
+  if (given.limit) text += fmt::format(" --limit {}", *given.limit);
+  if (given.exploratory) text += " --exploratory";
+  for (const std::string& terms : given.accepted_terms) text += " --accept-terms " + quoted(terms);
+  if (given.accept_gemma) text += " --accept-gemma-terms";
+  if (!simulated) return text;
+  const Simulation usual;
+  const auto add = [&](std::string_view option, auto value, auto otherwise) {
+    if (value != otherwise) text += fmt::format(" {} {}", option, value);
+  };
+  add("--accuracy", simulated->accuracy, usual.accuracy);
+  add("--sharpness", simulated->sharpness, usual.sharpness);
+  add("--missing", simulated->missing, usual.missing);
+  add("--seed", simulated->seed, usual.seed);
+  return text;
 }
 
 }  // namespace
@@ -193,6 +236,7 @@ void run_study(Context& context, const StudyOptions& given,
   info.host = host_text();
   info.exploratory = given.exploratory;
   info.limit = given.limit;
+  info.command = command_text(given, simulated);
   info.simulated =
       std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),
                   [](const BackendSpec& backend) { return backend.kind == "simulated"; });

@@ -69,7 +69,8 @@ void check_change(const Json& effective, const Change& change) {
 }  // namespace
 
 std::vector<Deviation> deviate(Files& files, Clock& clock, const OpenPlan& plan,
-                               const std::vector<Change>& changes, const std::string& why) {
+                               const std::vector<Change>& changes, const std::string& why,
+                               const std::function<void(const OpenPlan&)>& accept) {
   check_plan(plan);
   if (why.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw refused("a deviation needs a reason", "--why TEXT");
@@ -95,7 +96,11 @@ std::vector<Deviation> deviate(Files& files, Clock& clock, const OpenPlan& plan,
     effective = apply_deviations(effective, {entry});
     entries.push_back(std::move(entry));
   }
-  parse_plan(effective, fmt::format("{} with this deviation", plan.path.string()));
+  OpenPlan deviated = plan;
+  deviated.effective =
+      parse_plan(effective, fmt::format("{} with this deviation", plan.path.string()));
+  deviated.effective_json = std::move(effective);
+  if (accept) accept(deviated);
 
   const std::filesystem::path ledger = ledger_path(plan.path);
   std::string text = files.exists(ledger) ? files.read(ledger) : std::string();

@@ -68,10 +68,17 @@ std::string lead_of(const ReportModel& model) {
              : "";
 }
 
-std::string command_of(const ReportModel& model) {
-  const bool exploratory = model.exploratory && !model.simulated;
-  return fmt::format("preval {} PLAN{}", model.simulated ? "rehearse" : "run",
-                     exploratory ? " --exploratory" : "");
+/// The calls whose answers are shown, each once, in order. One that asked a part is followed by the
+/// one that asked the rest, so all of them together are what has to be repeated.
+std::vector<std::string> commands_of(const ReportModel& model) {
+  std::vector<std::string> commands;
+  for (const ReportRun& run : model.runs) {
+    if (run.exploratory != model.exploratory) continue;
+    if (std::find(commands.begin(), commands.end(), run.command) == commands.end()) {
+      commands.push_back(run.command);
+    }
+  }
+  return commands;
 }
 
 std::vector<std::string> plan_facts(const ReportPlan& plan) {
@@ -152,8 +159,8 @@ Section deviations_section(const ReportModel& model) {
       table.rows.push_back({{std::to_string(each.number)},
                             {each.at},
                             {each.field},
-                            {each.from},
-                            {each.to},
+                            {each.registered},
+                            {each.done},
                             {each.why}});
     }
     section.blocks.push_back(std::move(table));
@@ -199,12 +206,12 @@ Section provenance_section(const ReportModel& model) {
   if (model.plan) section.blocks.push_back(Bullets{plan_facts(*model.plan)});
   if (!model.arms.empty()) section.blocks.push_back(arm_facts(model));
   if (!model.runs.empty()) section.blocks.push_back(run_facts(model));
-  if (model.plan) {
+  if (model.plan && !model.runs.empty()) {
     section.blocks.push_back(
-        Paragraph{fmt::format("To reproduce: {}, PLAN being the plan with the digest above (of its "
+        Paragraph{fmt::format("To reproduce: {}. PLAN is the plan with the digest above (of its "
                               "content; it stands in the plan's lock), with the data and "
                               "checkpoints whose digests it holds.",
-                              command_of(model))});
+                              join(commands_of(model), "; then "))});
   }
   if (section.blocks.empty()) section.blocks.push_back(Paragraph{"No plan, no runs."});
   return section;

@@ -153,21 +153,23 @@ std::string least_label_mass(const ReportModel& model, std::size_t arm) {
 }
 
 struct ArmTotals {
-  std::int64_t registered = 0, answered = 0, failed = 0, not_asked = 0, unreadable = 0, tied = 0,
-               one_label = 0;
+  std::int64_t registered = 0, answered = 0, failed = 0, not_asked = 0, unreadable = 0, absent = 0,
+               tied = 0, one_label = 0;
   std::optional<double> all_returned = 0;  ///< a count until divided; nothing: unknown
 };
 
 ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
   ArmTotals totals;
   for (const ReportGroup& group : model.groups) {
-    for (const ReportCell& cell : group.arms[arm].cells) {
+    for (std::size_t s = 0; s < group.subsets.size(); ++s) {
+      const ReportCell& cell = group.arms[arm].cells[s];
+      totals.registered += group.subsets[s].n_registered;
+      if (group.subsets[s].status != "ok") totals.absent += group.subsets[s].n_registered;
+      totals.unreadable += cell.n_unreadable;
       if (!cell.accuracy) continue;
-      totals.registered += cell.accuracy->n_registered;
       totals.answered += cell.accuracy->n_answered;
       totals.failed += cell.n_failed;
       totals.not_asked += cell.n_not_asked();
-      totals.unreadable += cell.n_unreadable;
       totals.tied += cell.accuracy->n_tied;
       totals.one_label += cell.accuracy->n_one_label;
       if (cell.accuracy->n_answered == 0) continue;
@@ -187,10 +189,10 @@ ArmTotals totals_of(const ReportModel& model, std::size_t arm) {
   return totals;
 }
 
-/// Of cells that were measured: whole subsets that an arm cannot read are not in its totals.
-bool has_unreadable(const ReportModel& model) {
+/// Whether some started arm has such records: a column for what never occurs says nothing.
+bool any_arm_has(const ReportModel& model, std::int64_t ArmTotals::*count) {
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
-    if (model.arms[i].started && totals_of(model, i).unreadable > 0) return true;
+    if (model.arms[i].started && totals_of(model, i).*count > 0) return true;
   }
   return false;
 }
@@ -337,8 +339,10 @@ Section completeness_section(const ReportModel& model) {
   Table table;
   table.columns = {
       {"arm"}, {"registered", true}, {"answered", true}, {"given up", true}, {"not asked", true}};
-  const bool any_unreadable = has_unreadable(model);
+  const bool any_unreadable = any_arm_has(model, &ArmTotals::unreadable);
+  const bool any_absent = any_arm_has(model, &ArmTotals::absent);
   if (any_unreadable) table.columns.push_back({"not readable", true});
+  if (any_absent) table.columns.push_back({"of subsets not here", true});
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     if (!model.arms[i].started) continue;
     const ArmTotals totals = totals_of(model, i);
@@ -348,6 +352,7 @@ Section completeness_section(const ReportModel& model) {
                           {grouped(totals.failed)},
                           {grouped(totals.not_asked)}});
     if (any_unreadable) table.rows.back().push_back({grouped(totals.unreadable)});
+    if (any_absent) table.rows.back().push_back({grouped(totals.absent)});
   }
   // Without scores the counts are not known here, which is not the same as 0.
   if (!table.rows.empty() && model.scored) section.blocks.push_back(std::move(table));

@@ -234,8 +234,8 @@ Json deviations_json(const ReportModel& model) {
   for (const ReportDeviation& each : model.deviations) {
     list.push_back({{"number", each.number},
                     {"field", each.field},
-                    {"from", Json::parse(each.from)},
-                    {"to", Json::parse(each.to)},
+                    {"from", Json::parse(each.registered)},
+                    {"to", Json::parse(each.done)},
                     {"why", each.why},
                     {"at", each.at}});
   }
@@ -261,6 +261,7 @@ Json provenance_json(const ReportModel& model) {
                     {"outcome", text_or_null(run.outcome)},
                     {"exploratory", run.exploratory},
                     {"limit", run.record_limit ? Json(*run.record_limit) : Json()},
+                    {"command", run.command},
                     {"preval", run.tool_version},
                     {"git_commit", text_or_null(run.git_commit)},
                     {"machine", run.host}});
@@ -307,8 +308,18 @@ Json provenance_json(const ReportModel& model) {
 Json hypotheses_json(const ReportModel& model) {
   Json list = Json::array();
   for (const ReportHypothesis& each : model.hypotheses) {
-    list.push_back(
-        {{"id", each.id}, {"statement", each.statement}, {"confirmatory", each.confirmatory}});
+    list.push_back({{"id", each.id},
+                    {"statement", each.statement},
+                    {"metric", each.metric},
+                    {"kind", each.kind},
+                    {"arms", each.arms},
+                    {"dataset", each.dataset},
+                    {"subsets", each.subsets},
+                    {"direction", text_or_null(each.direction)},
+                    {"margin", number(each.margin)},
+                    {"at_least", number(each.at_least)},
+                    {"at_most", number(each.at_most)},
+                    {"confirmatory", each.confirmatory}});
   }
   return list;
 }

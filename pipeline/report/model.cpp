@@ -62,7 +62,20 @@ class ModelReader {
     report.prompt_sha256 = plan.prompt.sha256;
     model_.simulated = query.integer(7) == 1;
     for (const Hypothesis& each : plan.hypotheses) {
-      model_.hypotheses.push_back({each.id, each.statement, each.confirmatory});
+      ReportHypothesis& row = model_.hypotheses.emplace_back();
+      row.id = each.id;
+      row.statement = each.statement;
+      row.metric = each.metric;
+      row.kind = each.kind;
+      row.dataset = each.dataset;
+      row.direction = each.direction;
+      row.arms = each.arms;
+      row.subsets = each.subsets;
+      row.margin = each.margin;
+      if (each.kind == "equivalence" && !row.margin) row.margin = plan.margins.at(each.metric);
+      row.at_least = each.at_least;
+      row.at_most = each.at_most;
+      row.confirmatory = each.confirmatory;
     }
     for (const DatasetGroup& group : plan.datasets) titles_[group.id] = group.title;
     for (const Checkpoint& each : plan.checkpoints) checkpoints_[each.id] = each;
@@ -101,7 +114,7 @@ class ModelReader {
   }
 
   void read_deviations() {
-    Stmt query(db_, "SELECT number, field, \"from\", \"to\", why, at FROM v_deviation");
+    Stmt query(db_, "SELECT number, field, registered, done, why, at FROM v_deviation");
     while (query.step()) {
       model_.deviations.push_back({static_cast<int>(query.integer(0)), query.text(1), query.text(2),
                                    query.text(3), query.text(4), query.text(5)});
@@ -382,11 +395,12 @@ class ModelReader {
     Stmt query(
         db_,
         "SELECT run, started_at, coalesce(ended_at, ''), coalesce(outcome, ''), tool_version, "
-        "coalesce(git_commit, ''), coalesce(host, ''), exploratory, record_limit FROM v_run");
+        "coalesce(git_commit, ''), coalesce(host, ''), command, exploratory, record_limit FROM "
+        "v_run");
     while (query.step()) {
       model_.runs.push_back({query.integer(0), query.text(1), query.text(2), query.text(3),
-                             query.text(4), query.text(5), query.text(6), query.integer(7) == 1,
-                             query.integer_or_null(8)});
+                             query.text(4), query.text(5), query.text(6), query.text(7),
+                             query.integer(8) == 1, query.integer_or_null(9)});
     }
   }
 

@@ -21,13 +21,15 @@ struct ReportPlan {
 };
 
 struct ReportHypothesis {
-  std::string id, statement;
+  std::string id, statement, metric, kind, dataset, direction;
+  std::vector<std::string> arms, subsets;
+  std::optional<double> margin, at_least, at_most;
   bool confirmatory = false;
 };
 
 struct ReportDeviation {
   int number = 0;
-  std::string field, from, to, why, at;
+  std::string field, registered, done, why, at;
 };
 
 /// Something that is not what was registered (view v_drift).
@@ -176,7 +178,7 @@ struct ReportUnconfirmed {
 
 struct ReportRun {
   std::int64_t id = 0;
-  std::string started_at, ended_at, outcome, tool_version, git_commit, host;
+  std::string started_at, ended_at, outcome, tool_version, git_commit, host, command;
   bool exploratory = false;
   std::optional<std::int64_t> record_limit;
 };

@@ -33,10 +33,6 @@ std::string of_total(std::int64_t part, std::int64_t total) {
   return fmt::format("{}/{}", grouped(part), grouped(total));
 }
 
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
-}
-
 std::string type_title(std::string_view type) {
   return type == "noul" ? "yes/no" : std::string(type);
 }

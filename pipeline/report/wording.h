@@ -23,8 +23,6 @@ std::string points_interval(std::optional<double> low, std::optional<double> hig
 std::string decimals(std::optional<double> value, int digits = 3);
 /// "12/12"
 std::string of_total(std::int64_t part, std::int64_t total);
-/// "1 subset", "13 subsets"
-std::string counted(std::int64_t count, std::string_view noun);
 /// "yes/no", "choice", "score"
 std::string type_title(std::string_view type);
 /// "all 13 subsets", "yes/no, 2 of 5 subsets", "mean of 13 subsets"

@@ -201,25 +201,39 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
                              Db* store) {
   const Plan& effective = plan.effective;
   std::vector<ArmPlan> arms;
-  std::int64_t registered = 0, too_wide = 0;  // reads; those that no arm can make by token
-  Json names = Json::array();                 // of the subsets that are there and selected
+  // Reads: all, of subsets that are here, and of those what no arm can read by token.
+  std::int64_t registered = 0, here = 0, too_wide = 0;
+  Json names = Json::array();  // of the subsets that are here and selected
+  const auto records_of = [&](const Subset& subset) {
+    return std::min<std::int64_t>(subset.records, options.limit.value_or(subset.records));
+  };
+  const auto times_of = [&](const DatasetGroup& group, const Subset& subset) {
+    return effective.repeats * static_cast<std::int64_t>(variants_of(group, subset.type).size());
+  };
+  for (const DatasetGroup& group : effective.datasets) {
+    for (const Subset& subset : group.subsets) {
+      if (selected(options.subsets, subset.id))
+        registered += records_of(subset) * times_of(group, subset);
+    }
+  }
   verify_data(
       files, plan, options.data, [](const std::string&) {},
       [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
         if (!selected(options.subsets, subset.id)) return;
         names.push_back(subset.id);
-        auto count = static_cast<std::int64_t>(records.size());
-        if (options.limit) count = std::min<std::int64_t>(count, *options.limit);
-        const std::int64_t times =
-            effective.repeats * static_cast<std::int64_t>(variants_of(group, subset.type).size());
-        registered += count * times;
+        const std::int64_t count = records_of(subset), times = times_of(group, subset);
+        here += count * times;
         too_wide += times * std::count_if(records.begin(), records.begin() + count, is_too_wide);
       });
   for (const Arm& arm : effective.arms) {
     if (!selected(options.arms, arm.id)) continue;
-    ArmPlan each{arm.id, not_run_reason(effective, arm, options),
-                 arm.confirmatory && !options.exploratory, registered, 0};
-    if (effective.backend(arm.backend).read != ReadMode::native) each.registered -= too_wide;
+    ArmPlan each{arm.id,
+                 not_run_reason(effective, arm, options),
+                 arm.confirmatory && !options.exploratory,
+                 registered,
+                 registered - here,
+                 0};
+    if (effective.backend(arm.backend).read != ReadMode::native) each.left_out += too_wide;
     if (store != nullptr) {
       const std::string settings = answer_settings(effective, arm).dump();
       Stmt count(
@@ -233,7 +247,7 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
       count.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
       count.bind(5, names.dump());
       count.step();
-      each.stored = std::min(count.integer(0), each.registered);
+      each.stored = std::min(count.integer(0), each.registered - each.left_out);
     }
     arms.push_back(each);
   }

@@ -59,8 +59,11 @@ struct RunSeams {
 struct ArmPlan {
   std::string arm, state;  ///< state: what would stop it ("terms not accepted"), or empty
   bool confirmatory = false;
-  std::int64_t registered = 0;  ///< reads that the plan asks for on verified subsets
+  std::int64_t registered = 0;  ///< reads that the plan asks for, of the selected subsets
+  std::int64_t left_out = 0;    ///< of which of subsets that are not here, or too wide for this arm
   std::int64_t stored = 0;
+
+  std::int64_t to_ask() const { return state.empty() ? registered - left_out - stored : 0; }
 };
 
 /// Refuses to go on (usage) when the plan is not locked, (drift) when plan or its files differ from

@@ -137,14 +137,16 @@ void put_published(Db& db, const Json& json) {
 }
 
 std::int64_t put_run(Db& db, const OpenPlan& plan, const RunInfo& info, const std::string& now) {
-  Stmt put(db,
-           "INSERT INTO run (started_at, tool_version, git_commit, plan_sha256, effective_sha256, "
-           "ledger_head, exploratory, record_limit, host) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Stmt put(
+      db,
+      "INSERT INTO run (started_at, tool_version, git_commit, plan_sha256, effective_sha256, "
+      "ledger_head, exploratory, record_limit, host, command) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?)");
   put.bind(1, now).bind(2, info.tool_version);
   put.bind(3, info.git_commit.empty() ? std::nullopt : std::optional(info.git_commit));
   put.bind(4, plan.sha256).bind(5, plan.effective_sha256);
   put.bind(6, plan.ledger_head.empty() ? std::nullopt : std::optional(plan.ledger_head));
-  put.bind(7, info.exploratory).bind(8, info.limit).bind(9, info.host);
+  put.bind(7, info.exploratory).bind(8, info.limit).bind(9, info.host).bind(10, info.command);
   put.run();
   return db.last_insert_rowid();
 }

@@ -27,6 +27,7 @@ CREATE TABLE run (             -- one call of `preval run` or `preval rehearse`
   ledger_head   TEXT,
   exploratory   INTEGER NOT NULL CHECK (exploratory IN (0, 1)),
   record_limit  INTEGER,               -- --limit
+  command       TEXT NOT NULL,         -- what was called, without folders: they are this machine's
   host          TEXT                   -- processor, cores, operating system
 ) STRICT;
 

@@ -20,7 +20,7 @@
 
 namespace preval {
 
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 /// "Prev" as a 32-bit number: SQLite's application_id of our files.
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
@@ -52,6 +52,7 @@ struct RunInfo {
   std::string tool_version, git_commit, host;
   bool exploratory = false, simulated = false;
   std::optional<int> limit;
+  std::string command;  ///< what was called, as a reader would repeat it: without folders
 };
 
 /// A prediction that is already there, or is still to be made.

@@ -56,7 +56,8 @@ SELECT a.name             AS arm,
        p.printed_sum      AS printed_sum,
        p.sum_is_off       AS sum_is_off,
        p.choice_differs   AS choice_differs,
-       p.value            AS value
+       p.value            AS value,
+       a.source = 'simulated' AS simulated
 FROM v_evidence e
 JOIN prediction p ON p.id = e.prediction_id
 JOIN record r ON r.id = e.record_key
@@ -78,7 +79,8 @@ SELECT a.name        AS arm,
        k.name        AS source,
        l.option      AS option,
        l.option = e.target AS is_target,
-       s.dataset     AS dataset
+       s.dataset     AS dataset,
+       a.source = 'simulated' AS simulated
 FROM v_evidence e
 JOIN label l ON l.prediction_id = e.prediction_id
 JOIN label_source k ON k.id = l.source
@@ -109,6 +111,7 @@ WITH live AS (
   GROUP BY arm_id, subset_id),
 headline AS (
   SELECT a.id AS arm_id, a.name AS arm, a.position AS arm_position, a.status, a.reason,
+         a.source = 'simulated' AS simulated,
          s.name AS subset, s.dataset, s.position AS subset_position, s.type,
          s.status AS subset_status, s.registered_records AS n_registered,
          a.status = 'started' AND s.status = 'ok' AND coalesce(u.n, 0) < s.registered_records AS measured,
@@ -130,7 +133,7 @@ SELECT h.arm, h.subset, h.n_registered, h.n_answered, h.n_correct,
             WHEN h.n_answered + h.n_unreadable < h.n_registered THEN 'incomplete'
             WHEN h.n_unreadable > 0 THEN 'complete but for what is not readable: ' || h.unreadable
             ELSE 'complete' END AS state,
-       h.type, h.dataset
+       h.type, h.dataset, h.simulated
 FROM headline h
 LEFT JOIN score_accuracy x
   ON x.arm_id = h.arm_id AND x.dataset = h.dataset AND x.scope_kind = 'subset' AND x.scope = h.subset
@@ -139,7 +142,8 @@ ORDER BY h.arm_position, h.subset_position;
 
 CREATE VIEW v_agreement AS
 SELECT a.name AS arm_a, b.name AS arm_b, x.scope AS subset, x.n, x.same, x.share, x.low,
-       x.same_checkpoint, x.scope_kind, x.dataset
+       x.same_checkpoint, x.scope_kind, x.dataset,
+       'simulated' IN (a.source, b.source) AS simulated
 FROM score_agreement x
 JOIN arm a ON a.id = x.arm_a
 JOIN arm b ON b.id = x.arm_b
@@ -167,7 +171,7 @@ JOIN option ot ON ot.set_id = r.set_id AND ot.position = x.target;
 CREATE VIEW v_calibration AS
 SELECT a.name AS arm, x.scope AS subset, x.bins, x.spacing, x.edges, x.ece, x.floor_mean, x.floor_95,
        x.brier, x.nll, x.ece_after_50, x.n, x.nll_clip, x.labels, x.splits, x.temperature_low,
-       x.temperature_high, x.at_edge, x.dataset
+       x.temperature_high, x.at_edge, x.dataset, a.source = 'simulated' AS simulated
 FROM score_calibration x
 JOIN arm a ON a.id = x.arm_id
 JOIN subset s ON s.dataset = x.dataset AND s.name = x.scope
@@ -206,7 +210,7 @@ ORDER BY a.position, s.position;
 CREATE VIEW v_published_vs_ours AS
 SELECT a.name AS arm, x.scope AS subset, x.published_accuracy, x.accuracy, x.difference, x.low, x.high,
        x.published_ece, x.ece, x.comparable, x.why_not, x.published_n, x.n, x.n_subsets, x.of_subsets,
-       x.scope_kind, x.dataset
+       x.scope_kind, x.dataset, a.source = 'simulated' AS simulated
 FROM score_published x
 JOIN arm a ON a.id = x.arm_id
 LEFT JOIN subset s ON x.scope_kind = 'subset' AND s.dataset = x.dataset AND s.name = x.scope
@@ -261,7 +265,8 @@ CREATE VIEW v_native AS
 SELECT a.name AS arm, s.name AS subset, count(*) AS n_answered,
        sum(p.sum_is_off)     AS n_sum_is_off,
        sum(p.choice_differs) AS n_choice_differs,
-       count(p.value)        AS n_values
+       count(p.value)        AS n_values,
+       s.dataset             AS dataset
 FROM v_evidence e
 JOIN prediction p ON p.id = e.prediction_id
 JOIN arm a ON a.id = e.arm_id
@@ -282,7 +287,7 @@ SELECT a.name AS arm, s.name AS subset, max(k.n) AS n,
        max(CASE WHEN k.i = 1 + (k.n - 1) / 4 THEN k.mass END)  AS p25,
        max(CASE WHEN k.i = 1 + k.n / 2 THEN k.mass END)        AS median,
        max(CASE WHEN k.i = k.n - (k.n - 1) / 4 THEN k.mass END) AS p75,
-       max(k.mass) AS largest
+       max(k.mass) AS largest, s.dataset AS dataset
 FROM ranked k
 JOIN arm a ON a.id = k.arm_id
 JOIN subset s ON s.id = k.subset_id
@@ -346,7 +351,8 @@ ORDER BY a.position, p.run_id;
 
 CREATE VIEW v_run AS
 SELECT u.id AS run, u.started_at, u.ended_at, u.outcome, u.exit_code, u.exploratory, u.record_limit,
-       u.tool_version, u.git_commit, u.host, u.plan_sha256, u.effective_sha256, u.ledger_head
+       u.tool_version, u.git_commit, u.host, u.plan_sha256, u.effective_sha256, u.ledger_head,
+       u.command
 FROM run u ORDER BY u.id;
 
 CREATE VIEW v_stage AS
@@ -375,7 +381,7 @@ SELECT at, run, arm, kind, detail FROM (
 ORDER BY at, run, source, id;
 
 CREATE VIEW v_deviation AS
-SELECT number, field, "from", "to", why, at, sha256 FROM deviation ORDER BY number;
+SELECT number, field, "from" AS registered, "to" AS done, why, at, sha256 FROM deviation ORDER BY number;
 
 CREATE VIEW v_drift AS
 SELECT 'subset' AS kind, s.name AS name, s.registered_sha256 AS registered, s.found_sha256 AS found,
@@ -403,6 +409,11 @@ WHERE r.current = 0 GROUP BY s.id;
 
 -- Meaning of every view (column '*') and of its columns.
 INSERT INTO dictionary (view, column, unit, meaning) VALUES
+  ('dictionary', '*', '', 'this list, and a row for every column: unit and meaning'),
+  ('dictionary', 'view', 'name', 'view that the column belongs to'),
+  ('dictionary', 'column', 'name', 'column; *: the view itself'),
+  ('dictionary', 'unit', 'text', 'unit, or what kind of value it is'),
+  ('dictionary', 'meaning', 'text', 'meaning'),
   ('v_accuracy', '*', '', 'accuracy per arm and subset with interval, baseline and state: all arms, all subsets'),
   ('v_accuracy', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_accuracy', 'subset', 'name', 'subset of the plan'),
@@ -419,6 +430,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_accuracy', 'state', 'text', 'complete, incomplete, no answer, or why nothing was measured'),
   ('v_accuracy', 'type', 'name', 'question type: noul (yes or no), choice, score'),
   ('v_accuracy', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_accuracy', 'simulated', '0 or 1', '1: no model answered (preval rehearse)'),
   ('v_unreadable', '*', '', 'questions with more options than an arm can read: an arm that reads by token is not asked them'),
   ('v_unreadable', 'arm', 'name', 'arm that reads by token'),
   ('v_unreadable', 'subset', 'name', 'subset of the plan, verified'),
@@ -437,6 +449,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_agreement', 'same_checkpoint', '0 or 1', '1: one checkpoint on two backends; 0: different checkpoints'),
   ('v_agreement', 'scope_kind', 'name', 'subset or pooled'),
   ('v_agreement', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_agreement', 'simulated', '0 or 1', '1: no model answered (preval rehearse)'),
   ('v_disagreement', '*', '', 'records on which two arms give different answers'),
   ('v_disagreement', 'arm_a', 'name', 'first arm, in the order of the plan'),
   ('v_disagreement', 'arm_b', 'name', 'second arm'),
@@ -469,6 +482,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_calibration', 'temperature_high', 'number', 'largest fitted temperature over the splits'),
   ('v_calibration', 'at_edge', 'number', 'splits whose temperature lies at an end of the grid: the true one may lie beyond'),
   ('v_calibration', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_calibration', 'simulated', '0 or 1', '1: no model answered (preval rehearse)'),
   ('v_calibration_bins', '*', '', 'the bins of a reliability diagram (as of the last scoring)'),
   ('v_calibration_bins', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_calibration_bins', 'subset', 'name', 'subset of the plan'),
@@ -528,6 +542,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_published_vs_ours', 'of_subsets', 'number', 'published subsets in it'),
   ('v_published_vs_ours', 'scope_kind', 'name', 'subset or pooled'),
   ('v_published_vs_ours', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_published_vs_ours', 'simulated', '0 or 1', '1: no model answered (preval rehearse)'),
   ('v_completeness', '*', '', 'what was answered, given up and never asked, per arm, subset, variant and repeat'),
   ('v_completeness', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_completeness', 'subset', 'name', 'subset of the plan'),
@@ -584,6 +599,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_prediction', 'sum_is_off', '0 or 1', 'native reads: the printed sum differs from 1 by more than 0.05'),
   ('v_prediction', 'choice_differs', '0 or 1', 'native reads: the named choice is more than 0.01 below the largest printed number'),
   ('v_prediction', 'value', 'level', 'native reads: a score that came as an expected level, counted from 0; it has no labels'),
+  ('v_prediction', 'simulated', '0 or 1', '1: no model answered (preval rehearse)'),
   ('v_native', '*', '', 'native reads per arm and subset: what their replies are remarkable for'),
   ('v_native', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_native', 'subset', 'name', 'subset of the plan'),
@@ -591,6 +607,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_native', 'n_sum_is_off', 'number', 'answers whose printed sum differs from 1 by more than 0.05'),
   ('v_native', 'n_choice_differs', 'number', 'answers whose named choice is not the largest printed number'),
   ('v_native', 'n_values', 'number', 'scores that came as an expected level'),
+  ('v_native', 'dataset', 'name', 'group of the plan that the subset belongs to'),
   ('v_label_mass', '*', '', 'quantiles of the label mass per arm and subset: observed values, base variant, repeat 0'),
   ('v_label_mass', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_label_mass', 'subset', 'name', 'subset of the plan'),
@@ -601,6 +618,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_label_mass', 'median', 'probability', 'upper median'),
   ('v_label_mass', 'p75', 'probability', 'upper quartile'),
   ('v_label_mass', 'largest', 'probability', 'the largest one'),
+  ('v_label_mass', 'dataset', 'name', 'group of the plan that the subset belongs to'),
   ('v_label', '*', '', 'one row per label of every answer that counts'),
   ('v_label', 'arm', 'name', 'arm: a checkpoint on a backend'),
   ('v_label', 'subset', 'name', 'subset of the plan'),
@@ -615,6 +633,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_label', 'option', 'number', '0-based, in the order of the record'),
   ('v_label', 'is_target', '0 or 1', 'the option is the target'),
   ('v_label', 'dataset', 'name', 'group of the plan that the subset belongs to'),
+  ('v_label', 'simulated', '0 or 1', '1: no model answered (preval rehearse)'),
   ('v_evidence', '*', '', 'keys of the answers that count, for joins with the tables; v_prediction has the names'),
   ('v_evidence', 'prediction_id', 'key', 'prediction.id'),
   ('v_evidence', 'arm_id', 'key', 'arm.id'),
@@ -664,6 +683,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_run', 'exit_code', 'number', 'exit code'),
   ('v_run', 'exploratory', '0 or 1', '1: --exploratory'),
   ('v_run', 'record_limit', 'records', '--limit; NULL: none'),
+  ('v_run', 'command', 'text', 'what was called, folders left out'),
   ('v_run', 'tool_version', 'text', 'version of preval'),
   ('v_run', 'git_commit', 'digest', 'commit that preval was built from'),
   ('v_run', 'host', 'text', 'processor, cores, operating system'),
@@ -695,8 +715,8 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_deviation', '*', '', 'what had to differ from the locked plan'),
   ('v_deviation', 'number', 'number', '1, 2, …'),
   ('v_deviation', 'field', 'JSON pointer', 'place in the plan'),
-  ('v_deviation', 'from', 'JSON', 'registered value'),
-  ('v_deviation', 'to', 'JSON', 'value since then'),
+  ('v_deviation', 'registered', 'JSON', 'value that the plan, with the deviations before, has'),
+  ('v_deviation', 'done', 'JSON', 'value since then'),
   ('v_deviation', 'why', 'text', 'reason'),
   ('v_deviation', 'at', 'UTC', 'when'),
   ('v_deviation', 'sha256', 'digest', 'of the entry, chained to the one before'),

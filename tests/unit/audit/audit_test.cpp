@@ -102,7 +102,7 @@ TEST_CASE("a missing lock is drift: nobody knows what was registered") {
   const AuditResult result = study.audit();
   REQUIRE(result.findings.size() == 1);
   CHECK(result.findings[0].what == "lock");
-  CHECK(result.findings[0].found == "(absent)");
+  CHECK(result.findings[0].found == "none: not locked yet (preval lock study/plan.json)");
 }
 
 TEST_CASE("an edited lock or ledger is found, and stops the audit there") {

@@ -8,6 +8,7 @@
 #include "../store/small_study.h"
 #include "base/text.h"
 #include "catch.h"
+#include "plan/deviate.h"
 #include "score/score.h"
 #include "store/seal.h"
 
@@ -55,6 +56,45 @@ bool any(const std::vector<std::string>& lines, const std::string& part) {
 }
 
 }  // namespace
+
+TEST_CASE("a data file that changed is known by its first changed record", "[audit]") {
+  Study study;
+  study.lock();
+  study.run();
+  const std::string good = study.read("data/two/all.jsonl");
+  Db db = open_store(study.db_path(), Db::Mode::read_only);
+  const OpenPlan plan = study.open();
+  const auto first = [&](const std::string& bytes) {
+    return first_changed_record(db, plan, "suite", "two", bytes);
+  };
+  CHECK(first(good).empty());
+  const std::size_t second = good.find('\n') + 1;
+  CHECK(first(replaced(good, good.substr(second, 5), "{ \"id")) == "line 1 (record two-0)");
+  CHECK(first(good.substr(0, second) + "{}\n" + good.substr(second)) == "line 2 (record two-1)");
+  CHECK(first(good.substr(0, second)) == "line 2 (record two-1)");
+  CHECK(first_changed_record(db, plan, "suite", "three", good).empty());
+}
+
+TEST_CASE("an audit tells what deviates, and which record of a data file is another one",
+          "[audit]") {
+  Study study;
+  study.lock();
+  study.run();
+  SystemClock clock;
+  const OpenPlan plan = study.open();
+  deviate(study.files(), clock, plan, {{"/repeats", Json(), 2}}, "one is not enough");
+  const std::string good = study.read("data/two/all.jsonl");
+  study.write("data/two/all.jsonl", replaced(good, "two-2", "two-9"));
+  Db db = open_store(study.db_path(), Db::Mode::read_only);
+  const AuditResult result =
+      audit_plan(study.files(), plan.path, {study.folder() / "data", std::nullopt, &db});
+  REQUIRE(result.deviations.size() == 1);
+  CHECK(result.deviations[0].field == "/repeats");
+  const auto data = std::find_if(result.findings.begin(), result.findings.end(),
+                                 [](const AuditFinding& each) { return each.what == "data"; });
+  REQUIRE(data != result.findings.end());
+  CHECK(data->first_row == "line 3 (record two-2)");
+}
 
 TEST_CASE("a store as it was written has nothing to find", "[audit]") {
   Sealed sealed;

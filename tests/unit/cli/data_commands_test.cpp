@@ -242,6 +242,24 @@ TEST_CASE("deviate takes JSON values, and what belongs together in one call") {
   CHECK(shell.run("audit study/plan.json") == 0);
 }
 
+TEST_CASE("a deviation that contradicts the manifest is not written") {
+  Shell shell;
+  CHECK(shell.run("lock study/plan.json") == 0);
+  const Json subset =
+      Json::parse(shell.files.content["study/plan.json"])["datasets"][0]["subsets"][0];
+  const int records = subset["records"].get<int>();
+  check_contains(error_of(ErrorKind::usage,
+                          [&] {
+                            shell.run(fmt::format(
+                                "deviate study/plan.json --field /datasets/0/subsets/0/records "
+                                "--from {} --to {} --why w",
+                                records, records + 1));
+                          }),
+                 fmt::format("/datasets/0/subsets/0/records would be {}, its manifest says {}",
+                             records + 1, records));
+  CHECK_FALSE(shell.files.content.contains("study/plan.deviations.jsonl"));
+}
+
 TEST_CASE("each of these commands teaches in its help") {
   Shell shell;
   Context context{shell.files, shell.clock, shell.out, shell.err};

@@ -272,7 +272,7 @@ TEST_CASE("Markdown has the same words and tables", "[report]") {
              "confirmatory |");
   check_says(
       text, "| 1 | 2023-11-14T22:13:20Z | 2023-11-14T22:13:20Z | incomplete | 0.1.0 | test host |");
-  check_says(text, "To reproduce: preval run PLAN, PLAN being the plan");
+  check_says(text, "To reproduce: preval run PLAN. PLAN is the plan");
   CHECK_FALSE(contains(text, " |\n\n\n"));
 }
 
@@ -396,16 +396,18 @@ TEST_CASE("simulated and exploratory reports say so first", "[report]") {
   SmallStudy study;
   RunInfo info;
   info.simulated = true;
+  info.command = "preval rehearse PLAN --seed 7";
   study.begin(info);
   const ReportModel model = model_of(study);
   CHECK(terminal(model).starts_with("small 1.0.0\nSIMULATED: no model answered."));
   check_says(markdown(model), "\n> **SIMULATED: no model answered.");
   CHECK(Json::parse(render(model, ReportFormat::json, {}))["simulated"] == true);
-  check_says(terminal(model), "preval rehearse PLAN,");
+  check_says(terminal(model), "To reproduce: preval rehearse PLAN --seed 7. PLAN is");
 
   SmallStudy exploratory;
   RunInfo unlocked;
   unlocked.exploratory = true;
+  unlocked.command = "preval run PLAN --exploratory";
   exploratory.begin(unlocked);
   const std::string text = terminal(model_of(exploratory));
   check_says(text, "\nEXPLORATORY: these answers are not part of the registered study");

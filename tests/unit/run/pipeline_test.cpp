@@ -266,6 +266,19 @@ TEST_CASE("a dry run says what is registered, stored and left to ask") {
   CHECK(exploratory[0].stored == 0);
 }
 
+TEST_CASE("a dry run counts what is registered, whether it is here or not") {
+  Study study;
+  study.lock();
+  std::filesystem::remove(study.folder() / "data/two/all.jsonl");
+  RunOptions options;
+  const ArmPlan arm = dry_run(study.files(), study.open(), options, nullptr)[0];
+  CHECK(arm.registered == 8);
+  CHECK(arm.left_out == 4);
+  CHECK(arm.to_ask() == 4);
+  options.limit = 1;
+  CHECK(dry_run(study.files(), study.open(), options, nullptr)[0].left_out == 1);
+}
+
 TEST_CASE("questions too wide for reads by token are asked of native arms only, and nobody waits") {
   // The first one is wide: it would be a smoke read, and what preflight asks.
   const std::vector<int> widths =
@@ -284,7 +297,8 @@ TEST_CASE("questions too wide for reads by token are asked of native arms only, 
   // By token: 4 of subset one, and what is narrow, in two variants. Everything twice.
   const std::int64_t by_token = 2 * (4 + 2 * (all - wide)), native = 2 * (4 + 2 * all);
   std::vector<ArmPlan> planned = dry_run(study.files(), study.open(), {}, nullptr);
-  CHECK(planned[0].registered == by_token);
+  CHECK(planned[0].registered == native);
+  CHECK(planned[0].to_ask() == by_token);
   CHECK(planned[1].registered == native);
 
   const RunResult result = study.run();

@@ -141,6 +141,7 @@ class SmallStudy {
   std::int64_t begin(RunInfo info = {}, const Json& published = Json()) {
     info.tool_version = "0.1.0";
     info.host = "test host";
+    if (info.command.empty()) info.command = "preval run PLAN";
     return store_->begin_run(plan_, published, info);
   }
 
