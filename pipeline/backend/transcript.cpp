@@ -167,6 +167,7 @@ std::string transcript_line(const Recorded& exchange) {
   line["method"] = request.method;
   line["path"] = request.path;
   put_bytes(line, "request", request.body);
+  if (request.repeat != 0) line["repeat"] = request.repeat;
   line["transport"] = to_text(reply.transport);
   put_bytes(line, "transport_message", reply.transport_message);
   if (reply.status != 0) line["status"] = reply.status;
@@ -184,7 +185,8 @@ Recorded parse_transcript_line(std::string_view text, std::string_view where, in
   const Line line(json, where, number);
   Recorded exchange;
   exchange.number = line.number<std::int64_t>("n");
-  exchange.request = {line.text("method"), line.text("path"), line.bytes("request")};
+  exchange.request = {line.text("method"), line.text("path"), line.bytes("request"),
+                      line.number<int>("repeat")};
   if (exchange.request.method.empty() || exchange.request.path.empty()) {
     line.fail("is no exchange: it has no method or no path");
   }
@@ -295,14 +297,16 @@ ReplayTransport::ReplayTransport(Transcript transcript) {
   std::stable_sort(transcript.exchanges.begin(), transcript.exchanges.end(),
                    [](const Recorded& a, const Recorded& b) { return a.number < b.number; });
   for (Recorded& exchange : transcript.exchanges) {
-    auto& [method, path, body] = exchange.request;
-    replies_[{std::move(method), without_v1(std::move(path)), std::move(body)}].push_back(
+    auto& [method, path, body, repeat] = exchange.request;
+    replies_[{std::move(method), without_v1(std::move(path)), std::move(body), repeat}].push_back(
         std::move(exchange.reply));
   }
 }
 
 void ReplayTransport::start(const Endpoint&, HttpRequest request, Done done) {
-  const auto found = replies_.find({request.method, without_v1(request.path), request.body});
+  const std::string path = without_v1(request.path);
+  auto found = replies_.find({request.method, path, request.body, request.repeat});
+  if (found == replies_.end()) found = replies_.find({request.method, path, request.body, 0});
   HttpReply reply;
   if (found == replies_.end()) {
     reply.transport = TransportStatus::not_recorded;

@@ -8,6 +8,7 @@
 // Every other line is one exchange:
 //   n                  counts exchanges from 1, in the order in which they were started
 //   method, path, request
+//   repeat             which of several equal questions it was asked for, from 0
 //   transport          "ok", or why there is no whole reply; transport_message says so in words
 //   status, content_type, retry_after, retry_after_ms, location     as received
 //   total_ms           request sent → last byte
@@ -89,9 +90,10 @@ class RecordingTransport final : public Transport {
   std::int64_t started_ = 0;
 };
 
-/// Answers from a transcript. The same request, asked again, gets the replies in the order in which
-/// they were asked for; asked more often than it was recorded, it gets the last one again. A
-/// request that is not in the transcript fails with TransportStatus::not_recorded.
+/// Answers from a transcript. The same request, asked again for the same repeat, gets the replies
+/// in the order in which they were asked for (for a repeat that was not recorded, those of repeat
+/// 0); asked more often than it was recorded, it gets the last one again. A request that is not in
+/// the transcript fails with TransportStatus::not_recorded.
 class ReplayTransport final : public Transport {
  public:
   explicit ReplayTransport(Transcript transcript);
@@ -101,7 +103,7 @@ class ReplayTransport final : public Transport {
   std::size_t in_flight() const override { return open_.size(); }
 
  private:
-  using Key = std::tuple<std::string, std::string, std::string>;  // method, path, body
+  using Key = std::tuple<std::string, std::string, std::string, int>;  // method, path, body, repeat
 
   std::map<Key, std::deque<HttpReply>> replies_;
   std::deque<std::pair<HttpReply, Done>> open_;

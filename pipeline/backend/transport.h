@@ -15,6 +15,7 @@ struct HttpRequest {
   std::string method = "POST";
   std::string path;  ///< "/completion"
   std::string body;  ///< JSON, or empty
+  int repeat = 0;    ///< tells equal requests apart in transcripts; never sent
 };
 
 /// How an exchange ended below HTTP.

@@ -138,6 +138,7 @@ class Schedule {
 
   void tokenised(Place at, Step<TokenPrompt> step) {
     if (auto* request = std::get_if<HttpRequest>(&step)) {
+      request->repeat = at->job.repeat;
       transport_.start(endpoint_, std::move(*request), [this, at](HttpReply reply) {
         remember(at, reply);
         tokenised(at, at->tokenising->reply(reply));
@@ -153,6 +154,7 @@ class Schedule {
 
   void read(Place at, Step<Answer> step) {
     if (auto* request = std::get_if<HttpRequest>(&step)) {
+      request->repeat = at->job.repeat;
       transport_.start(endpoint_, std::move(*request), [this, at](HttpReply reply) {
         remember(at, reply);
         read(at, at->reading->reply(reply));

@@ -77,7 +77,7 @@ std::string refusal(const std::string& text) {
 TEST_CASE("an exchange survives its line, whatever its bytes") {
   Recorded whole;
   whole.number = 7;
-  whole.request = {"POST", "/v1/completions", "{\"prompt\":[1,2]}"};
+  whole.request = {"POST", "/v1/completions", "{\"prompt\":[1,2]}", 3};
   whole.reply =
       reply_of(GENERATE(std::string("{\"p\":\"\xE2\x80\xA8 ü\\n\"}"), std::string("\xFF\xFE\0x", 4),
                         std::string("\xFF"), std::string("\xFF\xFF"), std::string()),
@@ -95,6 +95,7 @@ TEST_CASE("an exchange survives its line, whatever its bytes") {
   CHECK(back.request.method == "POST");
   CHECK(back.request.path == "/v1/completions");
   CHECK(back.request.body == whole.request.body);
+  CHECK(back.request.repeat == 3);
   CHECK(back.reply.body == whole.reply.body);
   CHECK(back.reply.transport == whole.reply.transport);
   CHECK(back.reply.transport_message == "the connection ended");
@@ -167,6 +168,22 @@ TEST_CASE("what was recorded is replayed byte for byte, in the order in which it
   // An address that ends in /v1 is asked for other paths.
   ReplayTransport replay(parse_transcript(text, "t"));
   CHECK(exchange(replay, {}, {"GET", "/models", ""}).body == "\xFFother");
+}
+
+TEST_CASE("equal questions of several repeats get each its own replies, in any order") {
+  const auto asked_for = [](int repeat) {
+    return HttpRequest{"POST", "/v1/completions", "{\"prompt\":[1]}", repeat};
+  };
+  Transcript transcript;
+  transcript.exchanges = {{1, asked_for(0), reply_of("refused", 1)},
+                          {2, asked_for(0), reply_of("first", 1)},
+                          {3, asked_for(1), reply_of("second", 1)}};
+  ReplayTransport replay(transcript);
+  CHECK(exchange(replay, {}, asked_for(0)).body == "refused");
+  CHECK(exchange(replay, {}, asked_for(1)).body == "second");
+  CHECK(exchange(replay, {}, asked_for(0)).body == "first");
+  // One more repeat than was recorded is answered as the first one.
+  CHECK(exchange(replay, {}, asked_for(2)).body == "first");
 }
 
 TEST_CASE("a request that nobody has recorded is a final failure of its own class") {
