@@ -51,8 +51,11 @@ void ArmServer::check_checkpoint() {
     const std::filesystem::path path = context_.options.checkpoints / file.name;
     if (!context_.seams.files.exists(path)) {
       throw Error(
-          ErrorKind::backend, fmt::format("checkpoint file {} is not there", path.string()),
-          "scripts/setup.sh engine fetches the quickstart's; --checkpoints names another folder");
+          ErrorKind::backend,
+          fmt::format("checkpoint file {} is not there ({}, {})", path.string(), checkpoint.name,
+                      checkpoint.revision),
+          "scripts/setup.sh engine fetches the quickstart's, scripts/serve-vllm-cpu.sh install "
+          "those of prereg/cross-engine.json; --checkpoints names another folder");
     }
     const std::string found =
         sha256_file(context_.seams.files, path, [this] { return context_.stopped(); });

@@ -1,3 +1,6 @@
+#include <functional>
+#include <set>
+
 #include "../base/thrown.h"
 #include "../store/small_study.h"
 #include "base/json.h"
@@ -144,6 +147,53 @@ TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "
         "Attempts that gave no answer\n"
         "  arm  failure  attempts  given up\n"
         "  b    timeout         1         1\n");
+}
+
+TEST_CASE("every field of the JSON report is documented", "[report]") {
+  SystemFiles files;
+  const std::string documented = files.read(PREVAL_SOURCE_DIR "/pipeline/report/FORMAT.md");
+  ReportModel model;
+  std::set<std::string> fields;
+  // One of everything: what is empty shows no fields.
+  model.plan.emplace();
+  model.hypotheses.emplace_back();
+  model.deviations.push_back({1, "/repeats", "1", "2", "why", "at"});
+  model.drift.emplace_back();
+  model.arms.emplace_back().identity = "{}";
+  ReportGroup& group = model.groups.emplace_back();
+  group.id = "suite";
+  group.subsets.emplace_back();
+  ReportGroupArm& arm = group.arms.emplace_back();
+  arm.pooled.emplace_back();
+  arm.macro.emplace();
+  arm.median.emplace();
+  ReportCell& cell = arm.cells.emplace_back();
+  cell.accuracy.emplace();
+  cell.calibration.emplace().bins.emplace_back();
+  cell.bounds.emplace();
+  group.agreement.emplace_back();
+  group.published.emplace_back();
+  model.failures.emplace_back();
+  model.native.emplace_back();
+  model.unconfirmed.emplace_back();
+  model.impossible.emplace_back();
+  model.runs.emplace_back();
+  const std::function<void(const Json&)> gather = [&](const Json& value) {
+    if (value.is_object()) {
+      for (const auto& [key, inner] : value.items()) {
+        if (key != "suite") fields.insert(key);  // the dataset's own name
+        gather(inner);
+      }
+    } else if (value.is_array()) {
+      for (const Json& each : value) gather(each);
+    }
+  };
+  gather(Json::parse(render(model, ReportFormat::json, {})));
+  CHECK(fields.size() > 100);
+  for (const std::string& field : fields) {
+    INFO(field);
+    CHECK(contains(documented, "`" + field + "`"));
+  }
 }
 
 TEST_CASE("what absent labels could change, in all formats", "[report]") {
