@@ -56,14 +56,16 @@ std::unique_ptr<Protocol> make_protocol(const Script& script) {
   throw std::runtime_error("no protocol of kind " + script.kind);
 }
 
-Service::Service(Script script)
+Service::Service(Script script, Seen seen)
     : script_(std::move(script)),
+      seen_(std::move(seen)),
       protocol_(make_protocol(script_)),
       http_(script_.listen,
             [this](const Request& request, Reply& reply) { handle(request, reply); }) {}
 
 void Service::handle(const Request& request, Reply& reply) {
   ++requests_;
+  if (seen_) seen_(request);
   const Deed* deed = script_.rules.empty() ? nullptr : script_.deed_for(request);
   if (deed != nullptr) {
     if (deed->version) script_.version = *deed->version;

@@ -4,11 +4,13 @@
 // times per run and goes through nlohmann/json.
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "model.h"
@@ -31,7 +33,9 @@ std::unique_ptr<Protocol> make_protocol(const Script& script);
 /// Script, protocol and HTTP together.
 class Service {
  public:
-  explicit Service(Script script);
+  /// `seen` is told of every request, on the thread that serves.
+  using Seen = std::function<void(const Request&)>;
+  explicit Service(Script script, Seen seen = {});
   int port() const { return http_.port(); }
   std::int64_t connections() const { return http_.connections(); }
   std::int64_t requests() const { return requests_; }
@@ -42,6 +46,7 @@ class Service {
   void handle(const Request& request, Reply& reply);
 
   Script script_;
+  Seen seen_;
   std::unique_ptr<Protocol> protocol_;
   std::atomic<std::int64_t> requests_{0};
   HttpServer http_;
@@ -50,7 +55,8 @@ class Service {
 /// A Service on a thread of its own, for tests: it serves until the object goes.
 class TestServer {
  public:
-  explicit TestServer(const Json& script) : service_(parse_script(script)) {
+  explicit TestServer(const Json& script, Service::Seen seen = {})
+      : service_(parse_script(script), std::move(seen)) {
     thread_ = std::thread([this] { service_.run(); });
   }
   ~TestServer() {
