@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/version.h"
 #include "report/model.h"
+#include "run/json_events.h"
 #include "run/progress.h"
 #include "score/score.h"
 #include "store/seal.h"
@@ -40,6 +41,7 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   options.subsets = given.subsets;
   options.limit = given.limit;
   options.exploratory = given.exploratory;
+  options.retry_failed = given.retry_failed == "yes";
   options.accepted_terms = {given.accepted_terms.begin(), given.accepted_terms.end()};
   if (given.accept_gemma || environment_says_yes("PREVAL_ACCEPT_GEMMA_TERMS")) {
     options.accepted_terms.insert(kGemmaTerms);
@@ -175,6 +177,7 @@ std::string command_text(const StudyOptions& given, const std::optional<Simulati
   for (const std::string& subset : given.subsets) text += " --subset " + quoted(subset);
   if (given.limit) text += fmt::format(" --limit {}", *given.limit);
   if (given.exploratory) text += " --exploratory";
+  if (given.retry_failed != "yes") text += " --retry-failed " + given.retry_failed;
   for (const std::string& terms : given.accepted_terms) text += " --accept-terms " + quoted(terms);
   if (given.accept_gemma) text += " --accept-gemma-terms";
   if (!simulated) return text;
@@ -207,6 +210,15 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
   command.add_option("--subset", options.subsets, "Only this subset (repeatable)")->type_name("S");
   command.add_option("--limit", options.limit, "Only the first N records of each subset; noted")
       ->type_name("N");
+  command
+      .add_option("--retry-failed", options.retry_failed,
+                  "yes, or no: leave what earlier runs gave up")
+      ->check(CLI::IsMember({"yes", "no"}))
+      ->capture_default_str();
+  command
+      .add_option("--json-events", options.json_events,
+                  "Append what happens to this file, a line of JSON each")
+      ->type_name("FILE");
   command.add_option("--logs", options.logs, "Folder of server logs (.local/logs)")
       ->type_name("DIR");
 }
@@ -252,15 +264,18 @@ void run_study(Context& context, const StudyOptions& given,
   look.width = terminal_width(STDERR_FILENO);
   look.simulated = info.simulated;
   ProgressPrinter progress(context.err, context.clock, look);
+  JsonEvents json(context.files, context.clock, given.json_events);
+  EventTee events({&progress, &json});
   RunResult result;
   {
     Store store(open_store(context.db, Db::Mode::create), context.clock);
-    const RunSeams seams{context.files, context.clock, progress, interrupt,
+    const RunSeams seams{context.files, context.clock, events, interrupt,
                          [] { return make_curl_transport(); }};
     result =
         run_pipeline(seams, store, plan, published_figures(context.files, plan), options, info);
   }
   context.exit_code = result.exit_code();
+  json.ended(result.outcome(), result.exit_code(), result.missing_reads);
   try {
     score_and_report(context);
   } catch (const Error& error) {

@@ -7,6 +7,7 @@
 #include "backend/dialogue.h"
 #include "backend/probe.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "run/arm_server.h"
 #include "run/identity.h"
 #include "run/key.h"
@@ -75,7 +76,11 @@ class ArmRun {
     for (const SubsetIndex& index : subsets_)
       context_.tell(left_out(index, prompt_form(spec_.read)));
     try {
-      if (nothing_left_to_ask()) return {};
+      if (nothing_left_to_ask()) {
+        ArmResult result;
+        result.missing_reads = still_missing();
+        return result;
+      }
       if (spec_.kind != "simulated") server_.check_checkpoint();
       store_.arm_status(arm_.id, "started");
       backend_ = make_backend(spec_, checkpoint_, plan_.effective.prompt);
@@ -154,11 +159,16 @@ class ArmRun {
     if (!spec_.url.empty()) return false;
     const std::optional<StoredConfiguration> stored = stored_configuration(store_, arm_.id);
     if (!stored || stored->settings != settings_) return false;
-    if (!list_of(stored->id).pending.empty()) return false;
+    ReadList list = list_of(stored->id);
+    const std::int64_t failed = options_.retry_failed ? 0 : leave_failed(list, store_, stored->id);
+    if (!list.pending.empty()) return false;
     if (stored->identity.value("engine", "") != server_.engine_version()) return false;
     store_.arm_status(arm_.id, "started");
     StageScope stage(seams_, store_, arm_.id, "reads");
-    stage.done("everything is stored already: nothing asked");
+    stage.done(failed == 0 ? std::string("everything is stored already: nothing asked")
+                           : fmt::format("everything but {} that earlier runs gave up is stored: "
+                                         "nothing asked",
+                                         counted(failed, "read")));
     return true;
   }
 
@@ -298,6 +308,12 @@ class ArmRun {
 
   ArmResult read() {
     ReadList list = list_of(configuration_);
+    if (!options_.retry_failed) {
+      if (const std::int64_t failed = leave_failed(list, store_, configuration_); failed > 0) {
+        context_.tell(
+            fmt::format("{} that earlier runs gave up: not asked again", counted(failed, "read")));
+      }
+    }
     const ReadContext context{seams_, store_, plan_.effective, wording_,    subsets_,
                               arm_,   spec_,  configuration_,  answered_by_};
     const auto server_ended = [&] { return server_.ended(); };

@@ -22,6 +22,7 @@ struct RunOptions {
   std::vector<std::string> arms, subsets;     ///< empty: all
   std::optional<int> limit;                   ///< first N records of each subset
   bool exploratory = false;
+  bool retry_failed = true;              ///< ask again what earlier runs gave up
   std::set<std::string> accepted_terms;  ///< terms ids
   std::filesystem::path root;            ///< {root} of server commands
   std::filesystem::path checkpoints;     ///< folder of checkpoint files

@@ -158,6 +158,17 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
   return list;
 }
 
+std::int64_t leave_failed(ReadList& list, const Store& store, std::int64_t configuration) {
+  const auto rest =
+      std::stable_partition(list.pending.begin(), list.pending.end(), [&](const PendingRead& read) {
+        return !store.gave_up(configuration, read.prompt, read.repeat);
+      });
+  for (auto read = rest; read != list.pending.end(); ++read) --list.total[read->subset];
+  const auto left = static_cast<std::int64_t>(list.pending.end() - rest);
+  list.pending.erase(rest, list.pending.end());
+  return left;
+}
+
 std::vector<PendingRead> take_smoke_reads(ReadList& list, const std::vector<SubsetIndex>& subsets) {
   const auto rest =
       std::stable_partition(list.pending.begin(), list.pending.end(), [&](const PendingRead& read) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <cstdint>
 #include <fstream>
@@ -118,6 +119,29 @@ Db create_store(const std::filesystem::path& path, bool is_new) {
   }
 }
 
+/// A run that was killed left its log, or the journal of a last step: whoever opens the file next
+/// has to bring it into the file before it can be read, and a reader may not.
+bool has_to_be_recovered(Db& db) {
+  return (sqlite3_exec(db.handle(), "PRAGMA application_id", nullptr, nullptr, nullptr) & 0xff) ==
+         SQLITE_READONLY;
+}
+
+/// What was committed comes into the file, what was not is gone, and no log is left beside it.
+void recover(const std::filesystem::path& path) {
+  try {
+    Db db(path, Db::Mode::read_write);
+    check_is_ours(db);
+    db.log_ahead();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage) throw;
+    throw Error(error.kind(),
+                fmt::format("the run that wrote {} was killed, and its last answers are still in "
+                            "the log beside it: {}",
+                            path.string(), error.message()),
+                error.hint());
+  }
+}
+
 }  // namespace
 
 Db open_store(const std::filesystem::path& path, Db::Mode mode) {
@@ -130,6 +154,9 @@ Db open_store(const std::filesystem::path& path, Db::Mode mode) {
     if (mode == Db::Mode::create) return create_store(path, state == FileState::absent);
     throw Error(ErrorKind::usage, fmt::format("{} is empty", path.string()),
                 "preval run PLAN fills it; --db names another");
+  }
+  if (mode == Db::Mode::read_only) {
+    if (Db reader(path, mode); has_to_be_recovered(reader)) recover(path);
   }
   Db db(path, mode);
   // A kill between the file's first page and its tables leaves a database with nothing in it.

@@ -135,6 +135,10 @@ struct Store::Statements {
         find_prediction(db,
                         "SELECT 1 FROM prediction WHERE configuration_id = ? AND prompt_id = ? AND "
                         "repeat = ? AND exploratory = ?"),
+        find_final_failure(
+            db,
+            "SELECT 1 FROM failure f JOIN run u ON u.id = f.run_id WHERE f.configuration_id = ? "
+            "AND f.prompt_id = ? AND f.repeat = ? AND u.exploratory = ? AND f.final = 1"),
         put_prediction(
             db,
             "INSERT INTO prediction (configuration_id, prompt_id, repeat, exploratory, run_id, "
@@ -153,8 +157,8 @@ struct Store::Statements {
             "VALUES (?1, "
             "coalesce((SELECT arm_id FROM configuration WHERE id = ?4), ?2), ?3, ?4, ?5, ?6, ?7, "
             "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") {}
-  Stmt find_prompt, retire_prompts, put_prompt, find_prediction, put_prediction, put_label,
-      put_failure;
+  Stmt find_prompt, retire_prompts, put_prompt, find_prediction, find_final_failure, put_prediction,
+      put_label, put_failure;
 };
 
 Store::Store(Db db, Clock& clock)
@@ -226,6 +230,14 @@ std::int64_t Store::put_prompt(std::int64_t record, std::string_view variant, Pr
   batch_->prompt_ids.emplace(key, id);
   gathered_one();
   return id;
+}
+
+bool Store::gave_up(std::int64_t configuration, std::int64_t prompt, int repeat) const {
+  Stmt& find = statements_->find_final_failure;
+  find.bind(1, configuration).bind(2, prompt).bind(3, repeat).bind(4, exploratory_);
+  const bool found = find.step();
+  find.reset();
+  return found;
 }
 
 bool Store::has_prediction(std::int64_t configuration, std::int64_t prompt, int repeat) const {

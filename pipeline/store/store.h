@@ -113,6 +113,8 @@ class Store {
   /// Whether there is an answer under this configuration, prompt and repeat, of this run's kind
   /// (registered or exploratory).
   bool has_prediction(std::int64_t configuration, std::int64_t prompt, int repeat) const;
+  /// Whether an earlier run of this kind had its last word on it in a failure.
+  bool gave_up(std::int64_t configuration, std::int64_t prompt, int repeat) const;
   void put_prediction(std::int64_t configuration, const ItemKey& key, const Item& item,
                       const Answer& answer);
   void put_failure(std::int64_t configuration, const ItemKey& key, const Item& item, int attempt,

@@ -1,8 +1,8 @@
 // Runs that are stopped at any moment, by anything, and gone on with: nothing is lost, nothing that
 // was committed is asked again, and in the end the evidence is that of a run that nobody disturbed.
 //
-// PREVAL_KILLS says how many points of each kind are tried (8 where it is not set; scripts/test.sh
-// --full sets more).
+// PREVAL_KILLS says at how many points a run is killed (40 where it is not set; scripts/test.sh
+// --full sets 200); the other ways to stop one are tried at a quarter as many.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -17,10 +17,10 @@
 #include <thread>
 
 #include "../run/study.h"
+#include "../skip.h"
 #include "base/sha256.h"
 #include "catch.h"
 #include "server/protocols.h"
-#include "../skip.h"
 #include "store/digest.h"
 
 using namespace preval;
@@ -34,8 +34,9 @@ constexpr int kRecords = 60;  // of each of the two subsets
 
 int kills() {
   const char* wanted = std::getenv("PREVAL_KILLS");
-  return wanted == nullptr ? 8 : std::atoi(wanted);
+  return wanted == nullptr ? 40 : std::atoi(wanted);
 }
+int others() { return kills() / 4; }
 
 /// `preval run` as a process of its own, in a group of its own as a shell starts it.
 class Process {
@@ -260,7 +261,7 @@ TEST_CASE("a run that is asked to stop at any point goes on where it stopped", "
   const Json backend = Study::served("exact", "vllm", server.url());
   const Undisturbed right = undisturbed(backend);
   std::mt19937 random(20260924);
-  for (int i = 0; i < kills(); ++i) {
+  for (int i = 0; i < others(); ++i) {
     KillStudy study(backend);
     Process process = study.start();
     let_it_run(process, random, right.took);
@@ -291,7 +292,7 @@ TEST_CASE("a server that is killed at any point costs what was in flight", "[kil
       {"version_command", {"echo", "engine 1"}}};
   std::mt19937 random(20260925);
   std::optional<Undisturbed> right;
-  for (int i = 0; i <= kills(); ++i) {
+  for (int i = 0; i <= others(); ++i) {
     KillStudy study(backend);
     study.study.write("script.json", kSlowly.dump());
     Process process = study.start();
@@ -329,7 +330,7 @@ TEST_CASE("a run whose files cannot grow any more stops, and goes on with more r
   const Json backend = Study::served("exact", "vllm", server.url());
   const Undisturbed right = undisturbed(backend);
   std::mt19937 random(20260926);
-  for (int i = 0; i < kills(); ++i) {
+  for (int i = 0; i < others(); ++i) {
     KillStudy study(backend);
     // In units of 512 bytes: from what the schema needs to what the whole store does.
     const int blocks = std::uniform_int_distribution<int>(300, 1200)(random);
@@ -346,4 +347,19 @@ TEST_CASE("a run whose files cannot grow any more stops, and goes on with more r
     CHECK(study.stored().size() == 2 * kRecords);
     CHECK(study.digest() == right.digest);
   }
+}
+
+TEST_CASE("a run without a terminal outlives the session that began it", "[kill]") {
+  if (std::getenv("PREVAL_BINARY") == nullptr) return skip_test("PREVAL_BINARY is not set");
+  const test_server::TestServer server(kSlowly);
+  KillStudy study(Study::served("exact", "vllm", server.url()));
+  Process process = study.start();
+  // Once it listens to signals: its store is there.
+  while (!std::filesystem::exists(study.study.db_path()) && !process.ended())
+    std::this_thread::sleep_for(milliseconds(1));
+  process.signal(SIGHUP);
+  const int code = process.wait();
+  INFO(study.talk());
+  CHECK(code == 0);
+  CHECK(study.stored().size() == 2 * kRecords);
 }

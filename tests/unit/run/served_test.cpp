@@ -1,6 +1,7 @@
 // Whole runs against the scriptable server: what is retried and what is final, who answers, and
 // what a run is worth when a server fails half-way.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -558,4 +559,64 @@ TEST_CASE("a replay of another file is drift; what was not recorded is a failure
   CHECK(without.run().exit_code() == 4);
   CHECK(without.value("SELECT count(*) FROM prediction") == "6");
   CHECK(without.value("SELECT DISTINCT class || final FROM failure") == "not_recorded1");
+}
+
+TEST_CASE("what an earlier run gave up is asked again, unless the call says no") {
+  // Of one subset's record 2, and only once: the server mends itself after that.
+  Served served(script(
+      "llamacpp",
+      {{{"containing", reads_of(2)}, {"to", 2}, {"do", {{"status", 400}, {"body", "{}"}}}}}));
+  CHECK(served.run().exit_code() == 4);
+  CHECK(served.answers() == "6");
+  const std::int64_t before = served.server.requests();
+  RunOptions options;
+  options.retry_failed = false;
+  const RunResult left = served.run(options);
+  CHECK(left.exit_code() == 4);
+  CHECK(left.missing_reads == 2);
+  CHECK(served.answers() == "6");
+  CHECK(contains(fmt::format("{}", fmt::join(served.study.listener.notices, "\n")),
+                 "2 reads that earlier runs gave up: not asked again"));
+  // Identity and preflight are asked, and no read.
+  CHECK(served.server.requests() > before);
+  CHECK(served.value("SELECT count(*) FROM failure WHERE run_id = 2") == "0");
+  CHECK(served.run().exit_code() == 0);
+  CHECK(served.answers() == "8");
+}
+
+TEST_CASE("F3: no transaction is open while a reply is waited for") {
+  Served served(script("llamacpp", {{{"containing", reads_of(2)}, {"do", {{"delay_s", 0.7}}}}}));
+  std::atomic<bool> ended{false};
+  std::chrono::nanoseconds longest_refused{0};
+  int granted = 0;
+  std::thread other([&] {
+    while (!ended && !std::filesystem::exists(served.study.db_path()))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::optional<std::chrono::steady_clock::time_point> refused;
+    std::optional<Db> db;
+    while (!ended) {
+      try {
+        if (!db) {
+          db.emplace(served.study.db_path(), Db::Mode::read_write);
+          db->exec("PRAGMA busy_timeout = 0");
+        }
+        db->exec("BEGIN IMMEDIATE");
+        db->exec("ROLLBACK");
+        ++granted;
+        refused.reset();
+      } catch (const Error&) {
+        if (!refused) refused = std::chrono::steady_clock::now();
+        longest_refused = std::max<std::chrono::nanoseconds>(
+            longest_refused, std::chrono::steady_clock::now() - *refused);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const int code = served.run().exit_code();
+  ended = true;
+  other.join();
+  CHECK(code == 0);
+  CHECK(granted > 20);
+  // A commit takes the lock for a moment; a reply takes 700 ms.
+  CHECK(longest_refused < std::chrono::milliseconds(500));
 }

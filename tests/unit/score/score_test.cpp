@@ -118,6 +118,34 @@ TEST_CASE("stored answers score as the study's golden vectors, to the last bit",
                 "score_median") == "1|1|1|0.9");
 }
 
+TEST_CASE("E12: errors count as wrong in the headline, answered only stands beside it", "[score]") {
+  // 100 items, 10 errors, 80 right.
+  SmallStudy study(small_plan(Json::array({small_subset("boolq", "noul", 100)}),
+                              Json::array({small_arm("a", "one", "exact")})));
+  study.begin();
+  const auto records =
+      small_records("boolq", QuestionType::noul, {"true", "false"}, std::vector<int>(100, 0));
+  const auto prompts = study.add_records("boolq", records);
+  const std::int64_t configuration = study.start("a");
+  Failure failure;
+  failure.error_class = "timeout";
+  for (std::size_t i = 0; i < 100; ++i) {
+    if (i >= 90) {
+      study.fail(configuration, prompts[i], records[i], 4, true, failure);
+    } else {
+      study.answer(
+          configuration, prompts[i], records[i],
+          answer_of(i < 80 ? std::vector<double>{0.9, 0.1} : std::vector<double>{0.2, 0.8}));
+    }
+  }
+  score(study);
+  CHECK(rows_of(study.db(), "SELECT n_registered, n_answered, n_correct FROM v_accuracy") ==
+        "100|90|80");
+  CHECK(number(study.db(), "SELECT accuracy FROM v_accuracy") == 0.8);
+  CHECK(number(study.db(), "SELECT answered_only FROM v_accuracy") == 80.0 / 90);
+  CHECK(rows_of(study.db(), "SELECT n_failed, n_not_asked FROM v_completeness") == "10|0");
+}
+
 TEST_CASE("tasks have fifteen right-closed bins and their own clip and order", "[score]") {
   SmallStudy study = one_subset(144, "tasks");
   fill_synthetic(study);

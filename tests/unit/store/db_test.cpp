@@ -1,5 +1,8 @@
 #include "store/db.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "../base/temporary_folder.h"
@@ -129,4 +132,41 @@ TEST_CASE("the log is folded into one file when its writer closes", "[store]") {
   CHECK_FALSE(std::filesystem::exists(path.string() + "-shm"));
   Db db(path, Db::Mode::read_only);
   CHECK(query_integer(db, "SELECT i FROM t") == 2);
+}
+
+TEST_CASE("F1: four processes with 200 writes each leave 800 rows", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.db";
+  Db first(path, Db::Mode::create);
+  first.log_ahead();
+  first.exec("CREATE TABLE t (who INTEGER, i INTEGER) STRICT");
+  std::vector<pid_t> children;
+  for (int who = 0; who < 4; ++who) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      int code = 0;
+      try {
+        Db db(path, Db::Mode::read_write);
+        db.exec("PRAGMA synchronous = NORMAL");
+        for (int i = 0; i < 200; ++i) {
+          Tx tx(db);
+          Stmt(db, "INSERT INTO t VALUES (?, ?)").bind(1, who).bind(2, i).run();
+          tx.commit();
+        }
+      } catch (const std::exception&) {
+        code = 1;
+      }
+      _exit(code);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+  }
+  Db db(path, Db::Mode::read_only);
+  CHECK(query_integer(db, "SELECT count(*) FROM t") == 800);
+  CHECK(query_integer(db, "SELECT count(DISTINCT who * 1000 + i) FROM t") == 800);
 }

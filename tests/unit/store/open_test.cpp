@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,4 +192,37 @@ TEST_CASE("one writer per store, named to those who come later", "[store]") {
   const Error error = thrown([&] { StoreLock(folder.path() / "no" / "x.db"); });
   CHECK(error.kind() == ErrorKind::io);
   CHECK(contains(error.what(), "No such file or directory"));
+}
+
+TEST_CASE("a store that a killed run left is read by whoever opens it next", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.db";
+  const bool in_log = GENERATE(true, false);
+  open_store(path, Db::Mode::create);
+  // A child that dies in the middle: with committed rows in the log, or with half a transaction in
+  // the file and its journal beside it.
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    Db db(path, Db::Mode::read_write);
+    const std::string put =
+        "INSERT INTO event (run_id, at, kind, detail) SELECT 1, 'x', 'y', hex(zeroblob(2000)) FROM "
+        "generated";
+    db.exec("PRAGMA foreign_keys = OFF; PRAGMA cache_size = 1");
+    db.exec(
+        "CREATE TEMP TABLE generated AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + "
+        "1 FROM n WHERE i < 300) SELECT i FROM n");
+    if (in_log) db.log_ahead();
+    db.exec("BEGIN IMMEDIATE");
+    db.exec(put);
+    if (in_log) db.exec("COMMIT");
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(std::filesystem::exists(path.string() + (in_log ? "-wal" : "-journal")));
+  Db db = open_store(path, Db::Mode::read_only);
+  CHECK(query_integer(db, "SELECT count(*) FROM event") == (in_log ? 300 : 0));
+  CHECK_FALSE(std::filesystem::exists(path.string() + "-journal"));
 }
