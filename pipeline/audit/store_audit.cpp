@@ -13,6 +13,7 @@
 #include "store/bytes.h"
 #include "store/digest.h"
 #include "store/seal.h"
+#include "store/store.h"
 
 namespace preval {
 
@@ -40,6 +41,8 @@ class StoreAudit {
   void run() {
     if (!holds_this_plan()) return;
     check_file();
+    check_schema();
+    check_registration();
     check_configurations();
     check_records();
     check_seals();
@@ -57,11 +60,24 @@ class StoreAudit {
   bool holds_this_plan() {
     Stmt stored(db_, "SELECT name, sha256 FROM plan");
     if (!stored.step()) {
-      result_.unchecked.push_back(fmt::format("store {}: holds no plan", store()));
+      const bool had_one = query_integer(db_,
+                                         "SELECT (SELECT count(*) FROM run) + (SELECT count(*) "
+                                         "FROM seal)") > 0;
+      if (had_one) {
+        add(store(), "the plan that its runs were for", "none: its row was taken out");
+      } else {
+        result_.unchecked.push_back(fmt::format("store {}: holds no plan", store()));
+      }
       return false;
     }
     if (stored.text(1) != plan_.sha256) {
-      result_.unchecked.push_back(fmt::format("store {}: holds plan {}", store(), stored.text(0)));
+      if (stored.text(0) == plan_.effective.name) {
+        add(store(), fmt::format("plan {} with sha256 {}", plan_.effective.name, plan_.sha256),
+            fmt::format("a plan of that name with sha256 {}", stored.text(1)));
+      } else {
+        result_.unchecked.push_back(
+            fmt::format("store {}: holds plan {}", store(), stored.text(0)));
+      }
       return false;
     }
     return true;
@@ -78,6 +94,99 @@ class StoreAudit {
       add(store(), "a row that exists",
           fmt::format("table {} refers to one of {} that does not", keys.text(0), keys.text(2)),
           fmt::format("{} {}", keys.text(0), keys.is_null(1) ? "?" : keys.text(1)));
+    }
+  }
+
+  /// A view that was replaced gives other answers than the tables under it.
+  void check_schema() {
+    const std::map<std::string, std::string> shipped = shipped_schema(), found = schema_of(db_);
+    result_.checked += static_cast<int>(shipped.size());
+    for (const auto& [name, sql] : shipped) {
+      const auto there = found.find(name);
+      if (there == found.end()) {
+        add(name, "as preval makes it", "none");
+      } else if (there->second != sql) {
+        add(name, sql, there->second);
+      }
+    }
+    for (const auto& [name, sql] : found) {
+      if (!shipped.contains(name)) add(name, "none", sql);
+    }
+  }
+
+  /// What the store says of lock, deviations and arms against plan, lock and ledger.
+  void check_registration() {
+    ++result_.checked;
+    Stmt plan(db_,
+              "SELECT name, version, coalesce(locked_at, ''), simulated, (SELECT "
+              "coalesce(min(started_at), '') FROM run WHERE exploratory = 0) FROM plan");
+    plan.step();
+    const std::string locked_at = plan_.lock ? plan_.lock->locked_at : std::string();
+    const auto same = [&](const std::string& what, const std::string& registered,
+                          const std::string& found) {
+      if (registered != found) add(what, registered, found);
+    };
+    same("plan name", plan_.effective.name, plan.text(0));
+    same("plan version", plan_.effective.version, plan.text(1));
+    const std::string first_run = plan.text(4);
+    const bool simulated = plan.integer(3) == 1;
+    if (!first_run.empty() && !simulated) {
+      same("time of the lock", plan.text(2).empty() ? "none" : plan.text(2),
+           locked_at.empty() ? "none" : locked_at);
+      if (!plan.text(2).empty() && plan.text(2) > first_run) {
+        add("time of the lock", "before the first run, " + first_run, plan.text(2));
+      }
+    }
+    check_ledger();
+    check_arms(simulated);
+  }
+
+  void check_ledger() {
+    Stmt stored(db_, "SELECT number, sha256 FROM deviation ORDER BY number");
+    for (std::size_t i = 0; stored.step(); ++i) {
+      ++result_.checked;
+      const std::string found = i < plan_.deviations.size() ? plan_.deviations[i].sha256
+                                                            : std::string("not in the ledger");
+      if (found != stored.text(1)) {
+        add(fmt::format("deviation {}", stored.integer(0)), stored.text(1), found);
+      }
+    }
+  }
+
+  void check_arms(bool simulated) {
+    Stmt stored(db_,
+                "SELECT name, checkpoint, backend, kind, read, confirmatory, source FROM arm WHERE "
+                "in_plan = 1 AND source <> 'imported'");
+    while (stored.step()) {
+      ++result_.checked;
+      const std::string name = "arm " + stored.text(0);
+      const auto arm = std::find_if(plan_.effective.arms.begin(), plan_.effective.arms.end(),
+                                    [&](const Arm& each) { return each.id == stored.text(0); });
+      if (arm == plan_.effective.arms.end()) {
+        add(name, "none", "an arm");
+        continue;
+      }
+      const BackendSpec& backend = plan_.effective.backend(arm->backend);
+      // A rehearsal takes simulations in place of the plan's servers, for all arms or for none.
+      const auto row = [](const std::string& checkpoint, const std::string& on,
+                          const std::string& kind, std::string_view read, bool confirmatory,
+                          std::string_view source) {
+        return fmt::format("{} on {} ({}, {}), {}, source {}", checkpoint, on, kind, read,
+                           confirmatory ? "confirmatory" : "exploratory", source);
+      };
+      const std::string registered =
+          row(arm->checkpoint, arm->backend, simulated ? "simulated" : backend.kind,
+              to_text(backend.read), arm->confirmatory, simulated ? "simulated" : "run");
+      const std::string found = row(stored.text(1), stored.text(2), stored.text(3), stored.text(4),
+                                    stored.integer(5) == 1, stored.text(6));
+      if (registered != found) add(name, registered, found);
+    }
+    if (simulated) return;
+    Stmt drawn(db_,
+               "SELECT a.name FROM configuration c JOIN arm a ON a.id = c.arm_id WHERE "
+               "json_extract(c.identity, '$.engine') = 'simulated' AND a.kind <> 'simulated'");
+    while (drawn.step()) {
+      add("arm " + drawn.text(0), "answers of a server", "answers that were simulated");
     }
   }
 
@@ -134,6 +243,9 @@ class StoreAudit {
       return add("seal", "seals as preval wrote them", error.message());
     }
     if (seals.empty()) {
+      if (const auto kept = seal_path(db_.path()); files_.exists(kept)) {
+        return add(kept.generic_string(), "the last seal of this store", "a store without seals");
+      }
       result_.unchecked.push_back(fmt::format("seal of store {}: it was never sealed", store()));
       return;
     }
@@ -211,6 +323,11 @@ class StoreAudit {
   /// computed anew from its log-probabilities.
   void check_scores() {
     if (query_integer(db_, "SELECT count(*) FROM scored") == 0) {
+      for (const ScoreTable& table : kScoreTables) {
+        if (query_integer(db_, fmt::format("SELECT count(*) FROM {}", table.name)) > 0) {
+          return add(table.name, "no scores, since none were computed", "rows");
+        }
+      }
       result_.unchecked.push_back(fmt::format("scores of store {}: none", store()));
       return;
     }

@@ -12,10 +12,13 @@ namespace preval {
 namespace {
 
 constexpr double kHighest = 1e-6;  // a log-probability of a certain token, with rounding
+// No softmax over a vocabulary gives anything as low: -9999 (vLLM), the lowest bfloat16 and float
+// (llama.cpp, SGLang) and the lowest half float all say that a token was masked or never computed.
+constexpr double kMasked = -9000;
 
 }  // namespace
 
-bool is_sentinel(double logprob) { return logprob == -9999.0 || logprob <= -3.4e38; }
+bool is_sentinel(double logprob) { return logprob <= kMasked; }
 
 std::optional<Failure> logprob_problem(const std::vector<TokenLogprob>& top,
                                        const HttpReply& reply) {

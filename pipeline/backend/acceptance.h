@@ -10,7 +10,8 @@
 
 namespace preval {
 
-/// Numbers that stand for minus infinity: -9999 (vLLM) and the lowest float (llama.cpp, SGLang).
+/// Numbers that stand for minus infinity: -9999 (vLLM), the lowest number of some format
+/// (llama.cpp, SGLang), and whatever else is lower than any softmax gives.
 bool is_sentinel(double logprob);
 
 /// A log-probability that is not finite or above 1e-6 (not_finite), or a token that is there twice

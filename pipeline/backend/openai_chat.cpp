@@ -111,6 +111,9 @@ class OpenAiRead final : public Scripted<OpenAiRead, Answer> {
     }
     const Json::json_pointer place("/logprobs/content");
     const Json& choice = choices->front();
+    if (const std::string why = withheld(choice); !why.empty()) {
+      return unusable("withheld", why, reply);
+    }
     if (!choice.is_object() || !choice.contains(place) || !choice[place].is_array() ||
         choice[place].empty()) {
       return unusable("no_logprobs",
@@ -119,6 +122,20 @@ class OpenAiRead final : public Scripted<OpenAiRead, Answer> {
     }
     if (choice[place].size() > 1 || usage_count(said, "completion_tokens") > 1) return nullptr;
     return &choice[place].front();
+  }
+
+  /// An answer that was filtered or refused is not what the model says: why, or empty.
+  static std::string withheld(const Json& choice) {
+    if (!choice.is_object()) return {};
+    const Json::json_pointer refusal("/message/refusal");
+    if (choice.contains(refusal) && choice[refusal].is_string() && choice[refusal] != "") {
+      return "refused: " + choice[refusal].get<std::string>();
+    }
+    const auto finish = choice.find("finish_reason");
+    if (finish == choice.end() || finish->is_null() || *finish == "length" || *finish == "stop") {
+      return {};
+    }
+    return "finish_reason " + finish->dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
   /// The interface knows a model by several names (gpt-4o is gpt-4o-2024-08-06 today), so the first

@@ -36,6 +36,7 @@ class Vllm final : public Backend {
     std::string model;                   ///< what requests ask for; empty: whatever is served
     std::vector<std::string> served;     ///< every name that /v1/models lists
     std::string answering, fingerprint;  ///< what replies say that they come from
+    bool echoes = false;                 ///< a reply has repeated its prompt: all of them do
     LearnedTokens tokens;
   };
 

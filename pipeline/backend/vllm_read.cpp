@@ -87,7 +87,14 @@ class VllmRead final : public Scripted<VllmRead, Answer> {
 
   std::optional<Failure> other_prompt(const VllmCompletion& completion,
                                       const HttpReply& reply) const {
-    if (completion.prompt) return echo_problem(prompt_.tokens, *completion.prompt, reply);
+    if (completion.prompt) {
+      backend_.learned().echoes = true;
+      return echo_problem(prompt_.tokens, *completion.prompt, reply);
+    }
+    if (backend_.learned().echoes) {
+      return unusable("prompt_mismatch", "the reply does not repeat its prompt, as others did",
+                      reply);
+    }
     // Before ids were echoed there was the count alone.
     const auto sent = static_cast<long long>(prompt_.tokens.size());
     if (completion.prompt_tokens == sent) return std::nullopt;
@@ -221,6 +228,11 @@ std::variant<VllmCompletion, Failure> read_vllm_completion(const HttpReply& repl
     auto ids = token_ids_of(*echo, reply);
     if (auto* failure = std::get_if<Failure>(&ids)) return *std::move(failure);
     completion.prompt = std::get<std::vector<TokenId>>(std::move(ids));
+  }
+
+  const Json* tokens = value_of(*choice, "token_ids");
+  if (tokens != nullptr && !tokens->is_null() && only_element(tokens) == nullptr) {
+    return unexpected("token_ids are not those of one token");
   }
 
   const Json* logprobs = value_of(*choice, "logprobs");

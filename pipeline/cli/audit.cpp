@@ -18,7 +18,7 @@ namespace {
 
 struct AuditOptions {
   std::string plan, data, checkpoints;
-  bool explain = false, json = false;
+  bool explain = false, json = false, store_named = false;
 };
 
 Json audit_json(const AuditResult& result) {
@@ -58,14 +58,14 @@ void print_findings(std::ostream& out, const AuditResult& result, bool explain) 
     out << fmt::format("  registered  {}\n  found       {}\n", finding.registered, finding.found);
     if (!finding.first_row.empty()) out << fmt::format("  first row   {}\n", finding.first_row);
   }
-  out << fmt::format("{} checked, {} drifted, {} not here\n", result.checked,
+  out << fmt::format("{} checked, {} drifted, {} not checked\n", result.checked,
                      result.findings.size(), result.unchecked.size());
 }
 
-/// The store, or nothing, with the reason in `result`.
-std::optional<Db> store_to_audit(Context& context, AuditResult& result) {
+/// The store, or nothing, with the reason in `result`. One that was asked for has to be there.
+std::optional<Db> store_to_audit(Context& context, bool named, AuditResult& result) {
   const std::string name = context.db.generic_string();
-  if (!context.files.exists(context.db)) {
+  if (!context.files.exists(context.db) && !named) {
     result.unchecked.push_back(fmt::format("store {}: not there", name));
     return std::nullopt;
   }
@@ -84,7 +84,7 @@ void audit(Context& context, const AuditOptions& options) {
   scope.checkpoints = options.checkpoints.empty() ? checkpoint_folder(options.plan)
                                                   : std::filesystem::path(options.checkpoints);
   AuditResult store_result;
-  std::optional<Db> store = store_to_audit(context, store_result);
+  std::optional<Db> store = store_to_audit(context, options.store_named, store_result);
   if (store) scope.store = &*store;
   AuditResult result = audit_plan(context.files, options.plan, scope);
   for (AuditFinding& finding : store_result.findings) result.findings.push_back(std::move(finding));
@@ -93,7 +93,7 @@ void audit(Context& context, const AuditOptions& options) {
     context.out << audit_json(result).dump(2) << '\n';
   } else {
     print_findings(context.out, result, options.explain);
-    if (options.explain || context.verbose) {
+    if (!context.quiet) {
       for (const std::string& item : result.unchecked)
         context.err << "not checked: " << item << '\n';
     }
@@ -124,8 +124,13 @@ void add_audit(CLI::App& app, Context& context) {
       help_footer({"preval audit prereg/quickstart.json --explain",
                    "preval audit prereg/public-local.json --data datasets/public --json",
                    "preval audit prereg/quickstart.json --checkpoints .local/checkpoints"},
-                  "0 everything is as registered, 2 usage or plan, 3 something drifted"));
-  command->callback([options, &context] { audit(context, *options); });
+                  "0 what could be checked is as registered, 1 a file could not be\n  read, 2 "
+                  "usage or plan, 3 something drifted"));
+  command->callback([options, &app, &context] {
+    const CLI::Option* db = app.get_option_no_throw("--db");
+    options->store_named = db != nullptr && db->count() > 0;
+    audit(context, *options);
+  });
 }
 
 }  // namespace preval

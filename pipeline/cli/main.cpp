@@ -116,7 +116,9 @@ int main(int argc, char** argv) {
   app.add_option("--db", context.db, "The store")
       ->capture_default_str()
       ->check([](const std::string& name) {
-        return name.empty() ? std::string("a file name is needed") : std::string();
+        if (name.empty()) return std::string("a file name is needed");
+        const bool no_file = name == ":memory:" || name.starts_with("file:");
+        return no_file ? "\"" + name + "\" is no file name" : std::string();
       });
   app.add_option("--color", context.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))

@@ -128,6 +128,8 @@ Subject subject_of(Context& context, const ProbeOptions& given) {
   }
   subject.backend.server.reset();
   subject.backend.url = given.url;
+  // Without a plan somebody sits and waits: a server that says nothing for so long is not one.
+  if (given.plan.empty()) subject.backend.timeouts = {5, 30, 60};
   if (!given.model.empty()) subject.backend.model = given.model;
   if (given.key_env) subject.backend.key_env = *given.key_env;
   return subject;

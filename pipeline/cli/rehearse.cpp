@@ -6,8 +6,9 @@
 namespace preval {
 
 void add_rehearse(CLI::App& app, Context& context) {
-  auto* command =
-      app.add_subcommand("rehearse", "Runs a plan on simulated answers, marked SIMULATED");
+  auto* command = app.add_subcommand("rehearse",
+                                     "Runs a plan on simulated answers, marked SIMULATED, "
+                                     "into\nPLAN.rehearsal.db unless --db names another store");
   const auto options = std::make_shared<StudyOptions>();
   const auto simulation = std::make_shared<Simulation>();
   add_study_options(*command, *options);

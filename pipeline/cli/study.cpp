@@ -43,6 +43,7 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   options.exploratory = given.exploratory;
   options.retry_failed = given.retry_failed == "yes";
   options.accepted_terms = {given.accepted_terms.begin(), given.accepted_terms.end()};
+  options.named_terms = given.accepted_terms;
   if (given.accept_gemma || environment_says_yes("PREVAL_ACCEPT_GEMMA_TERMS")) {
     options.accepted_terms.insert(kGemmaTerms);
   }
@@ -145,7 +146,7 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
                                join(result.broken_arms, ", "));
   }
   if (!result.unserved_arms.empty()) {
-    context.err << fmt::format("arms that did not serve: {}\n", join(result.unserved_arms, ", "));
+    context.err << fmt::format("arms that did not serve, or could not be asked at the end who they are: {}\n", join(result.unserved_arms, ", "));
   }
   if (result.missing_reads > 0) {
     const bool to_mend = !result.drift.empty() || !result.refused_arms.empty() ||

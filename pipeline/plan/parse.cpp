@@ -15,6 +15,15 @@
 namespace preval {
 namespace {
 
+/// What a shell takes as the name of an environment variable.
+bool is_variable_name(std::string_view name) {
+  const auto word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), word) &&
+         (name.front() < '0' || name.front() > '9');
+}
+
 constexpr int kPlanFormat = 1;
 // A day. What waits longer is not waiting but forgotten, and every clock can count to it.
 constexpr Range kWait{0, 86'400, true};
@@ -325,6 +334,10 @@ BackendSpec read_backend(ObjectReader& in) {
   in.object_if("server", [&](ObjectReader& server) { backend.server = read_server(server); });
   backend.url = in.text_or("url", "");
   backend.key_env = in.text_or("key_env", "");
+  if (backend.key_env.empty() ? in.has("key_env") : !is_variable_name(backend.key_env)) {
+    in.fail("key_env", fmt::format("\"{}\" is no name of an environment variable", backend.key_env),
+            "letters, digits and _, no digit first: TYPESAFE_API_KEY");
+  }
   backend.model = in.text_or("model", "");
   backend.kv_cache = in.text_or("kv_cache", "");
   backend.context = in.integer_or("context", backend.context, kTokens);

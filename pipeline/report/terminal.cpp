@@ -30,7 +30,7 @@ class Terminal {
         width_(std::max(options.width, kLeastWidth)) {}
 
   std::string render(const Document& document) {
-    line(painted("1", document.title));
+    line(painted("1", printable(document.title)));
     for (const std::string& banner : document.banners) wrapped(banner, 0, "1;33");
     if (!document.lead.empty()) wrapped(document.lead, 0, "");
     for (const Section& section : document.sections) {
@@ -46,7 +46,7 @@ class Terminal {
  private:
   void add(const Heading& heading) {
     line("");
-    line(painted("1", heading.text));
+    line(painted("1", printable(heading.text)));
   }
 
   void add(const Paragraph& paragraph) { wrapped(paragraph.text, 0, "2"); }
@@ -241,17 +241,19 @@ class Terminal {
         lines.back() += ' ';
         ++used;
       }
-      while (width_of(word) > width) {
+      int left = width_of(word);
+      while (left > width) {
         std::size_t cut = 0;
         while (width_of(word.substr(0, next_character(word, cut))) <= width)
           cut = next_character(word, cut);
         if (cut == 0) break;
         lines.back() += word.substr(0, cut);
+        left -= width_of(word.substr(0, cut));
         word.remove_prefix(cut);
         fresh();
       }
       lines.back() += word;
-      used += width_of(word);
+      used += left;
     }
     return lines;
   }

@@ -119,6 +119,7 @@ class ArmRun {
     result.drift = error.kind() == ErrorKind::drift;
     result.refused = error.kind() == ErrorKind::usage;
     result.booted = server_.booted();
+    result.served = served_ || (configuration_ != 0 && has_answers(configuration_));
     result.breaker = breaker_;
     result.missing_reads = still_missing();
     if (result.status == ArmResult::Status::failed) {
@@ -325,10 +326,13 @@ class ArmRun {
       if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
       if (!outcome.first_problem.empty()) {
         throw Error(ErrorKind::backend, fmt::format("smoke reads: {}", outcome.first_problem),
-                    "nothing more is asked of this arm; preval query \"select * from v_failure\"");
+                    fmt::format("nothing more is asked of this arm; preval query --db {} \"select "
+                                "* from v_failure\"",
+                                store_.db().path().generic_string()));
       }
       stage.done(fmt::format("{} reads, every one usable", outcome.answered));
     }
+    served_ = true;
     StageScope stage(seams_, store_, arm_.id, "reads");
     const ReadOutcome outcome = ask(context, *backend_, server_.transport(), server_.endpoint(),
                                     list, list.pending, spec_.concurrency, false, server_ended);
@@ -370,6 +374,7 @@ class ArmRun {
   Json facts_;               // of the server, before the first read
   std::string answered_by_;  // the model that its replies name
   bool breaker_ = false;
+  bool served_ = false;             // it answered the smoke reads, or had no more of them to answer
   std::int64_t configuration_ = 0;  // 0, which has no answers, until the server is known
 };
 

@@ -14,6 +14,7 @@ struct ArmResult {
   bool drift = false;              ///< failed because bytes differ from what was registered
   bool refused = false;            ///< failed because of the plan or the way preval was called
   bool booted = false;             ///< failed after its server had answered
+  bool served = false;             ///< failed after answers that count: it did serve
   bool breaker = false;            ///< failed because its server kept failing
   bool needed = false;             ///< not run although nothing but the user's key was missing
   std::int64_t missing_reads = 0;  ///< asked for and not answered

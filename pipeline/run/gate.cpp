@@ -33,7 +33,7 @@ void gate(Files& files, const OpenPlan& plan, bool exploratory) {
   throw Error(
       ErrorKind::drift,
       fmt::format("{} differs from what was registered: {}", plan.path.string(), join(lines, "; ")),
-      "restore what was locked, or write the difference down as a deviation (preval deviate)");
+      "restore what was locked; what has to differ is then written down: preval deviate");
 }
 
 namespace {
@@ -58,6 +58,11 @@ void check_selection(const Plan& plan, const RunOptions& options) {
   }
   check_names(options.arms, arms, "arm");
   check_names(options.subsets, subsets, "subset");
+  std::vector<std::string> terms;
+  for (const Checkpoint& checkpoint : plan.checkpoints) {
+    if (!checkpoint.terms_id.empty()) terms.push_back(checkpoint.terms_id);
+  }
+  check_names(options.named_terms, terms, "terms");
   if (options.limit && *options.limit < 1) {
     throw Error(ErrorKind::usage, "--limit must be at least 1",
                 "it is the number of records per subset");

@@ -123,7 +123,8 @@ class Run {
           result_.refused_arms.push_back(arm.id);
         } else if (result.breaker) {
           result_.broken_arms.push_back(arm.id);
-        } else if (arm.confirmatory) {
+        } else if (arm.confirmatory && (!result.served || result.missing_reads == 0)) {
+          // Served, and then nobody could ask it once more who it is.
           result_.unserved_arms.push_back(arm.id);
           missing_of_[arm.id] = result.missing_reads;
         } else if (!result.booted) {

@@ -24,6 +24,7 @@ struct RunOptions {
   bool exploratory = false;
   bool retry_failed = true;              ///< ask again what earlier runs gave up
   std::set<std::string> accepted_terms;  ///< terms ids
+  std::vector<std::string> named_terms;  ///< those of them that have to be in the plan
   std::filesystem::path root;            ///< {root} of server commands
   std::filesystem::path checkpoints;     ///< folder of checkpoint files
   std::filesystem::path logs;            ///< folder of server logs

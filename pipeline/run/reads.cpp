@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::size_t kLatencyWindow = 101;
+// Servers round log-probabilities, some to 1/64; no rounding makes more of it.
+constexpr double kMostMass = 1.05;
 
 double seconds_since(Clock& clock, nanoseconds start) {
   return std::chrono::duration<double>(clock.monotonic() - start).count();
@@ -206,6 +208,13 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
     return job;
   };
   hooks.refusal = [&](const Answer& answer) -> std::optional<Failure> {
+    const Distribution& read = answer.distribution;
+    if (!answer.native && read.label_mass > kMostMass) {
+      return Failure{"impossible_mass",
+                     fmt::format("the labels have a probability of {:.3f} together: these are not "
+                                 "log-probabilities of one token",
+                                 read.label_mass)};
+    }
     const std::string& expected = context.answered_by;
     if (expected.empty() || answer.model.empty() || answer.model == expected) return std::nullopt;
     return Failure{"identity_changed",

@@ -166,9 +166,30 @@ Db open_store(const std::filesystem::path& path, Db::Mode mode) {
     create_schema(db);
     return db;
   }
+  if (holds_nothing(db) && query_integer(db, "PRAGMA application_id") == 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} holds nothing: the run that made it was stopped at its very start",
+                            path.string()),
+                "preval run PLAN fills it; --db names another");
+  }
   check_is_ours(db);
   if (mode != Db::Mode::read_only) db.log_ahead();
   return db;
+}
+
+std::map<std::string, std::string> schema_of(Db& db) {
+  std::map<std::string, std::string> schema;
+  Stmt query(db,
+             "SELECT type || ' ' || name, coalesce(sql, '') FROM main.sqlite_master WHERE name NOT "
+             "LIKE 'sqlite@_%' ESCAPE '@'");
+  while (query.step()) schema[query.text(0)] = query.text(1);
+  return schema;
+}
+
+std::map<std::string, std::string> shipped_schema() {
+  Db db(":memory:", Db::Mode::create);
+  create_schema(db);
+  return schema_of(db);
 }
 
 }  // namespace preval

@@ -177,11 +177,43 @@ void mark_resume(Db& db, std::int64_t run, const std::string& now) {
   put.run();
 }
 
+/// A plan is registered once. Whoever takes its lock away and locks it again has registered it
+/// after answers that the first lock was for.
+void refuse_another_lock(Db& db, const OpenPlan& plan) {
+  Stmt stored(db,
+              "SELECT locked_at, (SELECT min(started_at) FROM run WHERE exploratory = 0) FROM plan "
+              "WHERE locked_at IS NOT NULL");
+  if (!plan.lock || !stored.step() || stored.is_null(1)) return;
+  if (stored.text(0) == plan.lock->locked_at) return;
+  throw Error(ErrorKind::drift,
+              fmt::format("{} was locked at {}; the answers in {}, of which the first run began at "
+                          "{}, were read under the lock of {}",
+                          plan.path.string(), plan.lock->locked_at, db.path().string(),
+                          stored.text(1), stored.text(0)),
+              "restore that lock, or name another store with --db");
+}
+
+/// Deviations are only ever added: a ledger that lacks one the store has acted on was cut.
+void refuse_shorter_ledger(Db& db, const OpenPlan& plan) {
+  Stmt stored(db, "SELECT number, sha256 FROM deviation ORDER BY number");
+  for (std::size_t i = 0; stored.step(); ++i) {
+    if (i < plan.deviations.size() && plan.deviations[i].sha256 == stored.text(1)) continue;
+    throw Error(ErrorKind::drift,
+                fmt::format("deviation {}, which {} was run under, is not in the ledger any more",
+                            stored.integer(0), db.path().string()),
+                "restore the ledger; what is taken back is written down as a deviation, too");
+  }
+}
+
 }  // namespace
 
 std::int64_t Store::begin_run(const OpenPlan& plan, const Json& published, const RunInfo& info) {
   flush();
   refuse_another_plan(db_, plan, info.simulated);
+  if (!info.exploratory) {
+    refuse_another_lock(db_, plan);
+    refuse_shorter_ledger(db_, plan);
+  }
   Tx tx(db_);
   put_plan(db_, plan, info.simulated);
   put_arms(db_, plan.effective, info.simulated);

@@ -96,12 +96,27 @@ Seal seal_store(Db& db, Files& files, Clock& clock) {
   seal.effective_sha256 = plan.text(1);
   seal.ledger_head = plan.text(2);
   plan.reset();
-  LogicalDigest now = logical_digest(db);
+  std::optional<ChangedRow> changed;
+  LogicalDigest now = logical_digest(db, [&](const ChangedRow& row) {
+    if (!changed) changed = row;
+  });
+  if (changed) {
+    throw Error(ErrorKind::drift,
+                fmt::format("{}: {} {} was changed after it was written: not sealed",
+                            db.path().string(), changed->table, changed->row),
+                "preval audit PLAN --explain names every such row; restore a copy of the store");
+  }
   seal.digest = now.digest;
   seal.groups = std::move(now.groups);
 
   const std::vector<Seal> seals = read_seals(db);
   const Seal* last = seals.empty() ? nullptr : &seals.back();
+  if (const std::filesystem::path kept = seal_path(db.path()); !last && files.exists(kept)) {
+    throw Error(ErrorKind::drift,
+                fmt::format("{} seals a store, and {} holds no seal: not sealed anew",
+                            kept.string(), db.path().string()),
+                "restore the store it belongs to; if it is of an older store, move it away");
+  }
   const bool known =
       last != nullptr && last->digest == seal.digest && last->plan_sha256 == seal.plan_sha256 &&
       last->effective_sha256 == seal.effective_sha256 && last->ledger_head == seal.ledger_head;

@@ -45,6 +45,11 @@ class StoreLock {
 /// Creates the tables and views in a new or empty file (mode create), or checks that the file is a
 /// store of this schema. A file that is not ours or of a newer schema (usage) or torn (drift) is
 /// refused and left as it is; so is a missing file unless it may be created. Writers log ahead.
+/// Tables, indices, triggers and views of a store, each as "type name" and its SQL.
+std::map<std::string, std::string> schema_of(Db& db);
+/// Those of a store that nobody has changed.
+std::map<std::string, std::string> shipped_schema();
+
 Db open_store(const std::filesystem::path& path, Db::Mode mode);
 
 /// What a run says about itself.

@@ -56,10 +56,19 @@ std::filesystem::path lock_file_of(const std::filesystem::path& store) {
 }  // namespace
 
 StoreLock::StoreLock(const std::filesystem::path& store) : path_(lock_file_of(store)) {
+  struct stat file {};
+  if (stat(store.c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink > 1) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} has {} names (hard links): two runs could write it at once",
+                            store.string(), file.st_nlink),
+                "keep one of the names, or make a copy");
+  }
   for (;;) {
     fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd_ < 0) {
-      throw Error(ErrorKind::io, fmt::format("{}: {}", path_.string(), error_text(errno)),
+      const bool no_folder = errno == ENOENT || errno == ENOTDIR;
+      throw Error(no_folder ? ErrorKind::usage : ErrorKind::io,
+                  fmt::format("{}: {}", path_.string(), error_text(errno)),
                   errno == ELOOP
                       ? "it is a link, and preval writes through none: remove it"
                       : fmt::format("the folder of {} must exist and be writable", store.string()));

@@ -183,7 +183,12 @@ TEST_CASE("a lock that was edited is a finding about the lock, and none about th
 TEST_CASE("a store of another plan, and one that was never sealed, are said to be so", "[audit]") {
   Sealed sealed;
   sealed.study.plan().sha256 = std::string(64, 'a');
+  // Of the same name it is this plan, changed after its answers; of another it is another study.
   AuditResult other = sealed.audit();
+  REQUIRE(other.findings.size() == 1);
+  CHECK(contains(other.findings[0].found, "a plan of that name with sha256"));
+  sealed.study.plan().effective.name = "another";
+  other = sealed.audit();
   CHECK(other.findings.empty());
   CHECK(other.checked == 0);
   CHECK(contains(other.unchecked.at(0), "holds plan small"));
@@ -198,4 +203,65 @@ TEST_CASE("a store of another plan, and one that was never sealed, are said to b
   REQUIRE(result.unchecked.size() == 2);
   CHECK(contains(result.unchecked[0], "it was never sealed"));
   CHECK(contains(result.unchecked[1], "scores of store"));
+}
+
+TEST_CASE("what a store says of plan, lock, arms and views is audited", "[audit]") {
+  struct Row {
+    const char *sql, *found;
+  };
+  const Row row = GENERATE(
+      Row{"DELETE FROM plan", "the plan that its runs were for → none: its row was taken out"},
+      Row{"UPDATE plan SET version = '2'", "plan version: 1.0.0 → 2"},
+      Row{"UPDATE arm SET read = 'exact' WHERE name = 'b'", "arm b: one on top (vllm, top-k)"},
+      Row{"UPDATE arm SET confirmatory = 0 WHERE name = 'a'", "exploratory, source run"},
+      Row{"UPDATE arm SET source = 'simulated'", "source simulated"},
+      Row{"INSERT INTO deviation VALUES (1, '/repeats', '1', '2', 'why', 'at', 'abc')",
+          "deviation 1: abc → not in the ledger"},
+      Row{"DROP VIEW v_event", "view v_event: as preval makes it → none"},
+      Row{"DROP VIEW v_accuracy; CREATE VIEW v_accuracy AS SELECT 1.0 AS accuracy",
+          "view v_accuracy: CREATE VIEW v_accuracy AS\nWITH live"},
+      Row{"CREATE TRIGGER t AFTER INSERT ON prediction BEGIN DELETE FROM prediction; END",
+          "trigger t: none → CREATE TRIGGER"},
+      Row{"DELETE FROM seal", "the last seal of this store → a store without seals"},
+      Row{"DELETE FROM scored", "no scores, since none were computed → rows"});
+  Sealed sealed;
+  REQUIRE(sealed.findings().empty());
+  sealed.study.db().exec(std::string("PRAGMA foreign_keys = OFF; ") + row.sql);
+  INFO(row.sql << "\n" << fmt::format("{}", fmt::join(sealed.findings(), "\n")));
+  CHECK(any(sealed.findings(), row.found));
+}
+
+TEST_CASE("a row that was changed is not sealed, and a lost chain is not begun anew", "[audit]") {
+  Sealed sealed;
+  const auto seal = [&] {
+    return thrown([&] { seal_store(sealed.study.db(), sealed.files, sealed.study.clock()); });
+  };
+  SECTION("a changed answer") {
+    sealed.study.db().exec("UPDATE prediction SET predicted = 1 - predicted WHERE id = 1");
+    CHECK(contains(seal().what(), "was changed after it was written: not sealed"));
+  }
+  SECTION("a store without its seals") {
+    sealed.study.db().exec("DELETE FROM seal");
+    CHECK(contains(seal().what(), "holds no seal: not sealed anew"));
+  }
+}
+
+TEST_CASE("a lock made again, or a ledger cut, is refused by the store", "[audit]") {
+  Study study;
+  study.lock();
+  study.run();
+  SystemClock clock;
+  SECTION("locked again, later") {
+    std::filesystem::remove(study.folder() / "prereg/plan.lock.json");
+    ManualClock later;
+    later.sleep(std::chrono::hours(24));
+    lock_plan(study.files(), later, study.open(), "test", "");
+    CHECK(contains(thrown([&] { study.run(); }).what(), "were read under the lock of"));
+  }
+  SECTION("a deviation taken back by deleting the ledger") {
+    deviate(study.files(), clock, study.open(), {{"/arms/0/boot_limit_s", 5, 6}}, "slow");
+    study.run();
+    std::filesystem::remove(study.folder() / "prereg/plan.deviations.jsonl");
+    CHECK(contains(thrown([&] { study.run(); }).what(), "is not in the ledger any more"));
+  }
 }

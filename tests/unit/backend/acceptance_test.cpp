@@ -24,8 +24,11 @@ TEST_CASE("acceptance: what stands for minus infinity") {
   CHECK(is_sentinel(-9999.0));
   CHECK(is_sentinel(-3.4028234663852886e38));
   CHECK(is_sentinel(-std::numeric_limits<double>::infinity()));
-  CHECK_FALSE(is_sentinel(-9998.9));
-  CHECK_FALSE(is_sentinel(-10000));
+  // The lowest numbers of bfloat16 and half float: what a mask leaves of a token.
+  CHECK(is_sentinel(-3.3895313892515355e38));
+  CHECK(is_sentinel(-65504));
+  CHECK(is_sentinel(-1e30));
+  CHECK_FALSE(is_sentinel(-8999));
   CHECK_FALSE(is_sentinel(0));
   const Failure failure = sentinel_failure({0, -9999.0}, kReply);
   CHECK(failure.error_class == "logprob_sentinel");

@@ -162,12 +162,12 @@ TEST_CASE("audit ends with 3 when something drifted, and explains it") {
   Shell shell;
   CHECK(shell.run("lock study/plan.json") == 0);
   CHECK(shell.run("audit study/plan.json") == 0);
-  CHECK(shell.out.str() == "7 checked, 0 drifted, 3 not here\n");
+  CHECK(shell.out.str() == "7 checked, 0 drifted, 3 not checked\n");
 
   shell.files.content["data/massive/all.jsonl"] = kStars;
   CHECK(shell.run("audit study/plan.json") == 3);
   CHECK(shell.out.str() ==
-        "drift  data  data/massive/all.jsonl\n7 checked, 1 drifted, 3 not here\n");
+        "drift  data  data/massive/all.jsonl\n7 checked, 1 drifted, 3 not checked\n");
   check_contains(shell.err.str(), "--explain");
 
   CHECK(shell.run("audit study/plan.json --explain") == 3);

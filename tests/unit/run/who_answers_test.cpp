@@ -278,7 +278,7 @@ TEST_CASE("what a breaker, a refused key or a missing key of an arm comes to") {
   };
   const Row row = GENERATE(Row{"html-502", true, 5, "2 server failures in a row"},
                            Row{"html-502", false, 5, "2 server failures in a row"},
-                           Row{"string-401", true, 5, "hint: this server wants a key"},
+                           Row{"string-401", true, 4, "hint: this server wants a key"},
                            Row{"string-401", false, 4, "hint: this server wants a key"},
                            Row{"model-404", false, 4, "hint: no such path or model there"});
   TestServer server(script_of(

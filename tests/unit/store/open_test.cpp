@@ -190,7 +190,7 @@ TEST_CASE("one writer per store, named to those who come later", "[store]") {
   CHECK(in_a_child() == 0);
 
   const Error error = thrown([&] { StoreLock(folder.path() / "no" / "x.db"); });
-  CHECK(error.kind() == ErrorKind::io);
+  CHECK(error.kind() == ErrorKind::usage);
   CHECK(contains(error.what(), "No such file or directory"));
 }
 
@@ -225,4 +225,30 @@ TEST_CASE("a store that a killed run left is read by whoever opens it next", "[s
   Db db = open_store(path, Db::Mode::read_only);
   CHECK(query_integer(db, "SELECT count(*) FROM event") == (in_log ? 300 : 0));
   CHECK_FALSE(std::filesystem::exists(path.string() + "-journal"));
+}
+
+TEST_CASE("a store of two names is locked under neither", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.db", other = folder.path() / "y.db";
+  open_store(path, Db::Mode::create);
+  std::filesystem::create_hard_link(path, other);
+  for (const auto& name : {path, other}) {
+    const Error error = thrown([&] { StoreLock{name}; });
+    CHECK(error.kind() == ErrorKind::usage);
+    CHECK(contains(error.what(), "has 2 names (hard links)"));
+  }
+  std::filesystem::remove(other);
+  CHECK_NOTHROW(StoreLock(path));
+}
+
+TEST_CASE("a store that was killed before its tables were there says so", "[store]") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.db";
+  {
+    Db db(path, Db::Mode::create);
+    db.exec("CREATE TABLE t (i); DROP TABLE t");
+  }
+  CHECK(contains(thrown([&] { open_store(path, Db::Mode::read_only); }).what(), "holds nothing"));
+  open_store(path, Db::Mode::create);
+  CHECK_NOTHROW(open_store(path, Db::Mode::read_only));
 }
