@@ -128,6 +128,7 @@ class StoreAudit {
     };
     same("plan name", plan_.effective.name, plan.text(0));
     same("plan version", plan_.effective.version, plan.text(1));
+    check_stored_plan();
     const std::string first_run = plan.text(4);
     const bool simulated = plan.integer(3) == 1;
     if (!first_run.empty() && !simulated) {
@@ -139,6 +140,21 @@ class StoreAudit {
     }
     check_ledger();
     check_arms(simulated);
+  }
+
+  /// Reports are made from the plan's copy in the store.
+  void check_stored_plan() {
+    ++result_.checked;
+    Stmt plan(db_, "SELECT json, effective_sha256 FROM plan");
+    plan.step();
+    std::string found;
+    try {
+      found = canonical_sha256(parse_json(plan.text(0), "plan.json"));
+    } catch (const Error& error) {
+      found = error.message();
+    }
+    // A rehearsal's servers are simulations: its copy is not the plan's own text.
+    if (found != plan.text(1)) add("plan, json", plan.text(1), found);
   }
 
   void check_ledger() {

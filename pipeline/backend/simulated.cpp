@@ -64,7 +64,8 @@ Belief believe(const Simulation& simulation, const Record& record, PythonRandom 
     belief.probabilities.push_back(i == predicted ? confidence
                                                   : share + room * (uneven[i] - middle));
   }
-  belief.mass = kLeastMass + (1 - kLeastMass) * random.uniform();
+  // Each read adds its jitter: no labels may then have more probability than there is.
+  belief.mass = std::exp(-kJitter) * (kLeastMass + (1 - kLeastMass) * random.uniform());
   return belief;
 }
 

@@ -16,7 +16,7 @@
 //         1/K), else
 //      c. below(K - 1) chooses among the others;
 //      d. one u per alternative that is not predicted, which spreads the remaining 1 - c unevenly;
-//      e. u: label mass m = 0.5 + 0.5 u.
+//      e. u: label mass m = exp(-0.02) (0.5 + 0.5 u).
 //   2. Random(… of the same text + "/BACKEND/VARIANT/REPEAT"):
 //      a. one u per alternative: a jitter of (2u - 1) * 0.02 nats;
 //      b. top-k reads: one u per label but the best; as many as are < `missing` of the lowest

@@ -5,6 +5,7 @@
 
 #include <ostream>
 
+#include "backend/backend.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/git.h"
@@ -23,6 +24,11 @@ void check_contents(Files& files, const OpenPlan& plan) {
     if (!files.exists(path)) continue;  // lock_plan() says so
     if (file.what == "prompt") parse_prompt_file(files.read(path), path.string());
     if (file.what == "published") parse_published(files.read(path), path.string());
+  }
+  // Nor arms that no server can read in the way the plan says.
+  for (const Arm& arm : plan.effective.arms) {
+    make_backend(plan.effective.backend(arm.backend), plan.effective.checkpoint(arm.checkpoint),
+                 plan.effective.prompt);
   }
   const std::vector<PlanDrift> drifts = check_manifests(files, plan);
   if (drifts.empty()) return;

@@ -77,11 +77,13 @@ void check(Context& context, const std::string& file, const std::string& report)
       context.err << fmt::format("{} says what {} says\n", file, context.db.string());
     return;
   }
+  const std::string remedy =
+      fmt::format("preval report --db {} -o {} writes it anew", context.db.generic_string(), file);
   std::string line_feeds_only = copy;
   std::erase(line_feeds_only, '\r');
   if (line_feeds_only == report) {
     throw Error(ErrorKind::drift, fmt::format("{} differs from the report: only line ends", file),
-                fmt::format("preval report -o {} writes it anew", file));
+                remedy);
   }
   std::string_view left_copy = copy, left_report = report;
   for (std::size_t number = 1;; ++number) {
@@ -98,7 +100,7 @@ void check(Context& context, const std::string& file, const std::string& report)
             ? fmt::format("{} differs from the report in its last line feed", file)
             : fmt::format("{} differs from the report in line {}\n  file:  {}\n  store: {}", file,
                           number, shown(copy_ended, in_copy), shown(report_ended, in_report)),
-        fmt::format("preval report -o {} writes it anew", file));
+        remedy);
   }
 }
 

@@ -123,12 +123,20 @@ void score_and_report(Context& context) {
   }
 }
 
-void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult& result) {
+void say_what_is_missing(Context& context, const OpenPlan& plan,
+                         const std::vector<std::string>& wanted, const RunResult& result) {
   std::size_t registered = 0;
-  for (const DatasetGroup& group : plan.effective.datasets) registered += group.subsets.size();
+  for (const DatasetGroup& group : plan.effective.datasets) {
+    registered += static_cast<std::size_t>(
+        std::count_if(group.subsets.begin(), group.subsets.end(), [&](const Subset& subset) {
+          return wanted.empty() ||
+                 std::find(wanted.begin(), wanted.end(), subset.id) != wanted.end();
+        }));
+  }
   const std::size_t absent = result.missing_subsets.size() + result.dropped_subsets.size();
   if (absent > 0) {
-    context.err << fmt::format("{} of {} subsets", registered - absent, registered);
+    context.err << fmt::format("{} of {} {}subsets", registered - absent, registered,
+                               wanted.empty() ? "" : "selected ");
     if (!result.missing_subsets.empty()) {
       context.err << "; missing: " << join(result.missing_subsets, ", ");
     }
@@ -146,7 +154,9 @@ void say_what_is_missing(Context& context, const OpenPlan& plan, const RunResult
                                join(result.broken_arms, ", "));
   }
   if (!result.unserved_arms.empty()) {
-    context.err << fmt::format("arms that did not serve, or could not be asked at the end who they are: {}\n", join(result.unserved_arms, ", "));
+    context.err << fmt::format(
+        "arms that did not serve, or could not be asked at the end who they are: {}\n",
+        join(result.unserved_arms, ", "));
   }
   if (result.missing_reads > 0) {
     const bool to_mend = !result.drift.empty() || !result.refused_arms.empty() ||
@@ -284,7 +294,7 @@ void run_study(Context& context, const StudyOptions& given,
     if (context.exit_code == 0) throw;
     context.err << fmt::format("preval: no report: {}\n", error.what());
   }
-  say_what_is_missing(context, plan, result);
+  say_what_is_missing(context, plan, given.subsets, result);
   if (result.interrupted) {
     context.err << "interrupted: what was answered is stored; the same command goes on\n";
   }

@@ -106,6 +106,15 @@ void ObjectReader::ignore(std::initializer_list<std::string_view> keys) {
   known_.insert(known_.end(), keys.begin(), keys.end());
 }
 
+/// What a key was meant to be: one that is absent, or one that is there as well.
+std::string ObjectReader::meant(const std::string& key,
+                                const std::vector<std::string>& absent) const {
+  std::string text = did_you_mean(key, absent);
+  if (!text.empty()) return text;
+  text = did_you_mean(key, known_);
+  return text.empty() ? text : text + " It is there already";
+}
+
 void ObjectReader::finish() {
   std::vector<std::string> absent;
   for (const std::string& key : known_) {
@@ -113,8 +122,7 @@ void ObjectReader::finish() {
   }
   for (const auto& item : json_.items()) {
     if (contains(known_, item.key())) continue;
-    fail(item.key(),
-         fmt::format("unknown key \"{}\"{}", item.key(), did_you_mean(item.key(), absent)),
+    fail(item.key(), fmt::format("unknown key \"{}\"{}", item.key(), meant(item.key(), absent)),
          "known keys here: " + join(known_, ", "));
   }
   if (missing_.empty()) return;

@@ -144,6 +144,7 @@ class ObjectReader {
                            const std::vector<std::string>& allowed) const;
   std::vector<std::string> checked_texts(std::string_view key, const Json& value) const;
   const Json& expect(std::string_view key, const Json& value, Json::value_t type) const;
+  std::string meant(const std::string& key, const std::vector<std::string>& absent) const;
 
   const Json& json_;
   std::string where_, pointer_;

@@ -254,10 +254,12 @@ std::optional<Record> RecordReader::next() {
 
 std::string in_words(const TooWide& too_wide) {
   return too_wide.records == 1
-             ? fmt::format("1 question has {} options, reads by token take at most {}",
-                           too_wide.most, kMostTokenLabels)
-             : fmt::format("{} questions have up to {} options, reads by token take at most {}",
-                           too_wide.records, too_wide.most, kMostTokenLabels);
+             ? fmt::format("1 question has {} options, reads by token take at most {} ({})",
+                           too_wide.most, kMostTokenLabels, too_wide.first)
+             : fmt::format(
+                   "{} questions have up to {} options, reads by token take at most {} "
+                   "(the first: {})",
+                   too_wide.records, too_wide.most, kMostTokenLabels, too_wide.first);
 }
 
 std::vector<Record> read_records(std::string_view bytes, const std::string& subset,

@@ -52,8 +52,10 @@ inline bool is_too_wide(const Record& record) {
 struct TooWide {
   int records = 0;
   std::size_t most = 0;  ///< alternatives of the widest; 0 when there is none
+  std::string first;     ///< the first of them: "record r-7, question decision"
   void count(const Record& record) {
     if (!is_too_wide(record)) return;
+    if (records == 0) first = "record " + record.id + ", question " + record.question.id;
     ++records;
     most = std::max(most, record.question.alternatives.size());
   }

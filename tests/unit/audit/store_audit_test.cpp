@@ -211,6 +211,7 @@ TEST_CASE("what a store says of plan, lock, arms and views is audited", "[audit]
   };
   const Row row = GENERATE(
       Row{"DELETE FROM plan", "the plan that its runs were for → none: its row was taken out"},
+      Row{"UPDATE plan SET json = replace(json, 'small', 'great')", "plan, json: "},
       Row{"UPDATE plan SET version = '2'", "plan version: 1.0.0 → 2"},
       Row{"UPDATE arm SET read = 'exact' WHERE name = 'b'", "arm b: one on top (vllm, top-k)"},
       Row{"UPDATE arm SET confirmatory = 0 WHERE name = 'a'", "exploratory, source run"},

@@ -24,8 +24,10 @@ struct FakeServer {
   bool unauthorised = false;
   std::string label_tokens_no = "[9,5]";
   int reads = 0;
+  std::vector<HttpRequest>* asked = nullptr;  ///< where to keep what was asked
 
   HttpReply operator()(const HttpRequest& request) {
+    if (asked != nullptr) asked->push_back(request);
     if (unauthorised) return status_reply(401, R"({"error":"Unauthorized"})");
     if (request.path == "/props") {
       return ok_reply(fmt::format(
@@ -241,6 +243,23 @@ TEST_CASE("B6: a prompt that came from the server's cache is no read") {
   FakeServer server;
   server.cached = 2;
   CHECK(problems(server).at(0).find("exact read: cached_prompt (2 prompt tokens came") == 0);
+}
+
+TEST_CASE("B6: no read lets the server take a prompt from its cache") {
+  std::vector<HttpRequest> asked;
+  FakeServer server;
+  server.asked = &asked;
+  probed(server);
+  std::size_t reads = 0;
+  for (const HttpRequest& request : asked) {
+    if (request.path != "/completion") continue;
+    const Json body = Json::parse(request.body);
+    if (!body["n_predict"].is_number()) continue;  // asked to see an error
+    ++reads;
+    INFO(request.body);
+    CHECK(body.value("cache_prompt", true) == false);
+  }
+  CHECK(reads > 5);
 }
 
 TEST_CASE("a plan that asks for what the server cannot do") {

@@ -206,7 +206,7 @@ const Json kSlowly{{"kind", "vllm"},
 
 }  // namespace
 
-TEST_CASE("a run that is killed at any point goes on where it stopped", "[kill]") {
+TEST_CASE("E5: a run that is killed at any point goes on where it stopped", "[kill]") {
   if (std::getenv("PREVAL_BINARY") == nullptr) return skip_test("PREVAL_BINARY is not set");
   Asked asked;
   test_server::TestServer server(kSlowly, [&](const auto& request) { asked.see(request); });

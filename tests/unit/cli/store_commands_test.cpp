@@ -205,7 +205,7 @@ TEST_CASE("report prints, writes, and checks a copy", "[cli]") {
   CHECK(error.kind() == ErrorKind::drift);
   CHECK(contains(error.what(), "differs from the report in line 19\n  file:  | a | 5/6 |"));
   CHECK(contains(error.what(), "\n  store: | a | 5/5 |"));
-  CHECK(contains(error.hint(), "preval report -o"));
+  CHECK(contains(error.hint(), "preval report --db " + shell.study.path().generic_string() + " -o "));
 
   shell.run({"report", "-o", path});
   copy = shell.files.read(path);

@@ -312,7 +312,9 @@ TEST_CASE("questions too wide for reads by token are asked of native arms only, 
   CHECK(answers("a") == std::to_string(by_token));
   CHECK(answers("b") == std::to_string(native));
   const std::string told = fmt::format(
-      "subset two: {} questions have up to {} options, reads by token take at most 26: not read by "
+      "subset two: {} questions have up to {} options, reads by token take at most 26 (the first: "
+      "record "
+      "two-0, question decision): not read by "
       "this arm",
       wide, *std::max_element(widths.begin(), widths.end()));
   CHECK(study.listener.notices == std::vector<std::string>{"arm a: " + told});

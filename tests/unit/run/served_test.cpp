@@ -248,6 +248,23 @@ TEST_CASE("A9: a server that computes NaN is final for the item and counts for t
   CHECK(served.failures() == Failures{"server_nan 1 1"});
 }
 
+TEST_CASE("A9: NaN three times in a row stops the run, and twice does not") {
+  const int in_a_row = GENERATE(2, 3);
+  Json nan = {{"path", "/v1/completions"}, {"do", {{"envelope", "nan"}}}};
+  std::vector<Json> rules;
+  // The reads after smoke come one by one: two records of each subset have none yet but these.
+  for (int i = 1; i <= in_a_row; ++i) {
+    nan["containing"] = reads_of(i);
+    rules.push_back(nan);
+  }
+  Served served(script("vllm", rules));
+  served.backend()["breaker"] = 3;
+  const RunResult result = served.run();
+  CHECK(result.exit_code() == (in_a_row == 3 ? 5 : 4));
+  CHECK(result.broken_arms.size() == (in_a_row == 3 ? 1U : 0U));
+  CHECK(served.value("SELECT DISTINCT class || final FROM failure") == "server_nan1");
+}
+
 TEST_CASE("D8: every envelope, once in a run") {
   struct Case {
     const char* envelope;

@@ -118,6 +118,25 @@ TEST_CASE("stored answers score as the study's golden vectors, to the last bit",
                 "score_median") == "1|1|1|0.9");
 }
 
+TEST_CASE("A12: label masses are reported per item and as quantiles", "[score]") {
+  SmallStudy study = one_subset(5);
+  study.begin();
+  const auto records =
+      small_records("summeval", QuestionType::score, {"0", "1", "2", "3", "4"}, {0, 1, 2, 3, 4});
+  const auto prompts = study.add_records("summeval", records);
+  const std::int64_t configuration = study.start("a");
+  const std::vector<double> masses{0.4, 3.7e-7, 0.5, 0.2, 0.3};
+  for (std::size_t i = 0; i < 5; ++i) {
+    study.answer(configuration, prompts[i], records[i],
+                 answer_of({0.4, 0.3, 0.1, 0.1, 0.1}, masses[i]));
+  }
+  score(study);
+  CHECK(rows_of(study.db(), "SELECT n, least, p05, p25, median, p75, largest FROM v_label_mass") ==
+        "5|3.7e-07|3.7e-07|0.2|0.3|0.4|0.5");
+  CHECK(number(study.db(), "SELECT min(label_mass) FROM v_prediction") == 3.7e-7);
+  CHECK(contains(render(build_report(study.db()), ReportFormat::markdown, {}), "0.300 (summeval)"));
+}
+
 TEST_CASE("E12: errors count as wrong in the headline, answered only stands beside it", "[score]") {
   // 100 items, 10 errors, 80 right.
   SmallStudy study(small_plan(Json::array({small_subset("boolq", "noul", 100)}),

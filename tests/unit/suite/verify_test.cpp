@@ -209,8 +209,13 @@ TEST_CASE("questions that are too wide for reads by token are no mismatch, and a
     CHECK(result.subsets[0].note.empty());
   };
   check({2, 26}, "");
-  check({26, 27}, "1 question has 27 options, reads by token take at most 26");
-  check({255, 2, 40}, "2 questions have up to 255 options, reads by token take at most 26");
+  check({26, 27},
+        "1 question has 27 options, reads by token take at most 26 (record m-1, question "
+        "decision)");
+  check(
+      {255, 2, 40},
+      "2 questions have up to 255 options, reads by token take at most 26 (the first: record m-0, "
+      "question decision)");
   // Where every arm takes what its server takes, there is nothing to say.
   for (Json& backend : study.plan["backends"]) {
     backend["kind"] = "simulated";
