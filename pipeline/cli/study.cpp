@@ -60,7 +60,7 @@ void make_folder(const std::filesystem::path& folder, std::string_view option) {
   std::error_code refused;
   std::filesystem::create_directories(folder, refused);
   if (!refused) return;
-  throw Error(ErrorKind::io,
+  throw Error(std::filesystem::exists(folder) ? ErrorKind::usage : ErrorKind::io,
               fmt::format("cannot make the folder {}: {}", folder.string(), refused.message()),
               fmt::format("name another one with {}", option));
 }
@@ -145,6 +145,9 @@ void say_what_is_missing(Context& context, const OpenPlan& plan,
     }
     context.err << '\n';
   }
+  if (!result.arms_not_begun.empty()) {
+    context.err << fmt::format("arms not begun: {}\n", join(result.arms_not_begun, ", "));
+  }
   if (!result.refused_arms.empty()) {
     context.err << fmt::format("arms that cannot be run as the plan and the call say: {}\n",
                                join(result.refused_arms, ", "));
@@ -161,7 +164,7 @@ void say_what_is_missing(Context& context, const OpenPlan& plan,
   if (result.missing_reads > 0) {
     const bool to_mend = !result.drift.empty() || !result.refused_arms.empty() ||
                          !result.broken_arms.empty() || !result.unserved_arms.empty();
-    context.err << fmt::format("{} {} missing: {}the same command goes on where this one ended\n",
+    context.err << fmt::format("{} {} missing: {}the same command asks for what is missing\n",
                                counted(result.missing_reads, "read"),
                                result.missing_reads == 1 ? "is" : "are",
                                to_mend ? "once that is mended, " : "");

@@ -52,9 +52,25 @@ Json value_now(const Json& plan, const std::string& field) {
                 "elements of arrays are counted from 0: /arms/0/boot_limit_s");
 }
 
+/// A key that is not there, although the call gives it a value: what it was meant to be, if that
+/// can be told.
+std::string misspelt(const Json& plan, const Change& change) {
+  const Json::json_pointer place(change.field);
+  if (change.from.is_null() || plan.contains(place)) return {};
+  const Json& object = plan.at(place.parent_pointer());
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) keys.push_back(item.key());
+  const std::string meant = did_you_mean(place.back(), keys);
+  return meant.empty() ? " (with the value null)" : meant;
+}
+
 void check_change(const Json& effective, const Change& change) {
   check_field(change.field);
   const Json now = value_now(effective, change.field);
+  if (const std::string meant = misspelt(effective, change); !meant.empty()) {
+    throw refused(fmt::format("the plan has no {}{}", change.field, meant),
+                  "an optional key that is not there yet is --from null");
+  }
   if (!same_json(now, change.from)) {
     throw refused(fmt::format("{} is {} now, not {}", change.field, canonical_json(now),
                               canonical_json(change.from)),

@@ -129,6 +129,31 @@ Table run_facts(const ReportModel& model) {
 
 }  // namespace
 
+namespace {
+
+/// "accuracy of a at least 0.6, on suite": what a hypothesis is decided by.
+std::string claim_of(const ReportHypothesis& each) {
+  const std::string arms = list_of(each.arms);
+  std::string text;
+  if (each.at_least) {
+    text = fmt::format("{} of {} at least {}", each.metric, arms, shortest(*each.at_least));
+  } else if (each.at_most) {
+    text = fmt::format("{} of {} at most {}", each.metric, arms, shortest(*each.at_most));
+  } else if (each.arms.empty()) {
+    return each.metric;
+  } else {
+    const std::string other = each.arms.size() > 1 ? each.arms[1] : "the published figures";
+    text = each.margin ? fmt::format("{} of {} and of {} within {}", each.metric, each.arms[0],
+                                     other, shortest(*each.margin))
+                       : fmt::format("{} of {} {} than of {}", each.metric, each.arms[0],
+                                     each.direction, other);
+  }
+  text += ", on " + each.dataset;
+  return each.subsets.empty() ? text : text + ": " + list_of(each.subsets);
+}
+
+}  // namespace
+
 Section hypotheses_section(const ReportModel& model) {
   Section section{"Registered hypotheses", false, {}};
   if (model.hypotheses.empty()) {
@@ -138,13 +163,14 @@ Section hypotheses_section(const ReportModel& model) {
   }
   std::vector<std::string> items;
   for (const ReportHypothesis& each : model.hypotheses) {
-    items.push_back(fmt::format("{} ({}): {}", each.id,
-                                each.confirmatory ? "confirmatory" : "exploratory",
-                                each.statement));
+    items.push_back(fmt::format("{} ({}): {} [{}]", each.id,
+                                each.confirmatory ? "confirmatory" : "exploratory", each.statement,
+                                claim_of(each)));
   }
   section.blocks.push_back(Bullets{std::move(items)});
-  section.blocks.push_back(
-      Paragraph{"This report gives the figures that they are about, and no verdicts."});
+  section.blocks.push_back(Paragraph{
+      "In brackets, what was registered to decide each. This report gives the figures, and no "
+      "verdicts yet."});
   return section;
 }
 

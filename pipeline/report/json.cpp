@@ -85,20 +85,21 @@ Json bounds_json(const std::optional<ReportBounds>& bounds) {
 Json subset_json(const ReportGroup& group, const ReportSubset& subset, const ReportCell& cell) {
   static const ReportAccuracy kNone;
   const ReportAccuracy& row = cell.accuracy ? *cell.accuracy : kNone;
-  Json json = {{"subset", subset.name},
-               {"dataset", group.id},
-               {"type", subset.type},
-               {"state", cell.state},
-               {"n", subset.n_registered},
-               {"n_answered", row.n_answered},
-               {"n_correct", row.n_correct},
-               {"accuracy", number(row.accuracy)},
-               {"low", number(row.low)},
-               {"high", number(row.high)},
-               {"accuracy_of_answered", number(row.answered_only)},
-               {"baseline", number(row.baseline)},
-               {"baseline_key", text_or_null(row.baseline_key)},
-               {"no_evidence_of_skill", cell.accuracy ? Json(row.no_skill()) : Json()}};
+  Json json = {
+      {"subset", subset.name},
+      {"dataset", group.id},
+      {"type", subset.type},
+      {"state", cell.state},
+      {"n", subset.n_registered},
+      {"n_answered", row.n_answered},
+      {"n_correct", row.n_correct},
+      {"accuracy", number(row.accuracy)},
+      {"low", number(row.low)},
+      {"high", number(row.high)},
+      {"accuracy_of_answered", number(row.answered_only)},
+      {"baseline", number(row.baseline)},
+      {"baseline_key", text_or_null(row.baseline_key)},
+      {"no_evidence_of_skill", cell.accuracy && !row.partly_asked ? Json(row.no_skill()) : Json()}};
   add_calibration(json, cell.calibration);
   json["label_mass"] = number(row.label_mass);
   json["labels_returned_all"] = number(row.all_returned);

@@ -21,6 +21,7 @@ class ModelReader {
     read_groups();
     read_accuracy();
     read_states();
+    mark_partly_asked();
     read_calibration();
     read_bounds();
     read_medians();
@@ -227,6 +228,20 @@ class ModelReader {
       if (ReportCell* place = cell(unreadable.text(1), unreadable.integer(0), unreadable.text(2))) {
         place->n_unreadable = unreadable.integer(3);
         place->unreadable = unreadable.text(4);
+      }
+    }
+  }
+
+  void mark_partly_asked() {
+    for (ReportGroup& group : model_.groups) {
+      for (ReportGroupArm& arm : group.arms) {
+        bool any = false;
+        for (ReportCell& cell : arm.cells) {
+          if (!cell.accuracy || cell.n_not_asked() == 0) continue;
+          cell.accuracy->partly_asked = any = true;
+        }
+        for (ReportAccuracy& row : arm.pooled) row.partly_asked = any;
+        if (arm.macro) arm.macro->partly_asked = any;
       }
     }
   }

@@ -86,9 +86,11 @@ struct ReportAccuracy {
   std::string baseline_key;
   std::int64_t n_tied = 0, n_one_label = 0;
   std::optional<double> all_returned, label_mass;
+  bool partly_asked = false;  ///< some of its records were never asked: accuracy is a lower bound
 
-  /// The interval holds the baseline, or lies below it: no evidence of skill.
-  bool no_skill() const { return low && baseline && *low <= *baseline; }
+  /// The interval holds the baseline, or lies below it: no evidence of skill. Nothing is said of
+  /// records that were never asked.
+  bool no_skill() const { return !partly_asked && low && baseline && *low <= *baseline; }
 };
 
 struct ReportSubset {

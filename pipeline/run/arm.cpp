@@ -219,7 +219,8 @@ class ArmRun {
   }
 
   [[noreturn]] void throw_failure(const std::string& what, const Failure& failure) {
-    store_.put_failure(arm_.id, what, spec_.attempts, true, failure);
+    // What is worth another try has had all of them.
+    store_.put_failure(arm_.id, what, failure.retry ? spec_.attempts : 1, true, failure);
     std::string hint = hint_for(failure);
     if (hint.empty()) hint = server_.log_hint();
     throw Error(

@@ -44,7 +44,8 @@ class Run {
       if (!selected(options_.arms, arm.id)) continue;
       if (seams_.interrupt.level() > 0) {
         result_.interrupted = true;
-        break;
+        result_.arms_not_begun.push_back(arm.id);
+        continue;
       }
       if (!left_to_another(arm))
         take(arm, run_arm(seams_, store_, plan_, wording_, subsets_, options_, arm));

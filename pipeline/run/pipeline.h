@@ -36,11 +36,12 @@ struct RunResult {
   bool interrupted = false;
   std::vector<std::string> dropped_subsets;  ///< mismatch
   std::vector<std::string> missing_subsets;
-  std::vector<std::string> drift;          ///< other drift: a checkpoint file with other bytes
-  std::vector<std::string> refused_arms;   ///< the plan or the call does not fit: a key file, say
-  std::vector<std::string> broken_arms;    ///< their circuit breaker opened
-  std::vector<std::string> unserved_arms;  ///< confirmatory arms that never served, or broke off
-  std::int64_t missing_reads = 0;          ///< asked for in this run and not answered
+  std::vector<std::string> drift;           ///< other drift: a checkpoint file with other bytes
+  std::vector<std::string> refused_arms;    ///< the plan or the call does not fit: a key file, say
+  std::vector<std::string> broken_arms;     ///< their circuit breaker opened
+  std::vector<std::string> unserved_arms;   ///< confirmatory arms that never served, or broke off
+  std::vector<std::string> arms_not_begun;  ///< the user stopped the run before them
+  std::int64_t missing_reads = 0;  ///< asked for in this run and not answered, of arms begun
 
   /// 130, 2, 3, 5, 4 or 0: the first that applies.
   int exit_code() const;
