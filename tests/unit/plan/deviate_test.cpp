@@ -87,6 +87,13 @@ TEST_CASE("what is not so, or changes nothing, is no deviation, and writes nothi
   check_contains(study.error({{"/repeats", 2, 3}, {"/repeats", 2, 4}}), "/repeats is 3 now, not 2");
 }
 
+TEST_CASE("a field that is misspelt is named, not said to be null") {
+  Study study;
+  check_contains(study.error({{"/arms/0/boot_limit", 90, 100}}),
+                 "the plan has no /arms/0/boot_limit: did you mean boot_limit_s?");
+  check_contains(study.error({{"/arms/0/zzz", 1, 2}}), "the plan has no /arms/0/zzz");
+}
+
 TEST_CASE("only a locked plan that is as it was locked can be deviated from") {
   MemoryFiles files;
   ManualClock clock;

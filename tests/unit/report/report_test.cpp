@@ -149,6 +149,44 @@ TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "
         "  b    timeout         1         1\n");
 }
 
+TEST_CASE("hypotheses are printed with what decides them", "[report]") {
+  ReportModel model;
+  model.plan.emplace();
+  const auto add = [&](const char* metric, std::vector<std::string> arms) -> ReportHypothesis& {
+    ReportHypothesis& each = model.hypotheses.emplace_back();
+    each.id = "H" + std::to_string(model.hypotheses.size());
+    each.metric = metric;
+    each.arms = std::move(arms);
+    each.dataset = "suite";
+    return each;
+  };
+  add("agreement", {"a", "b"}).at_least = 0.9;
+  add("ece10", {"a"}).at_most = 0.1;
+  add("accuracy", {"a", "b"}).margin = 0.05;
+  ReportHypothesis& greater = add("brier", {"a"});
+  greater.direction = "less";
+  greater.subsets = {"boolq", "paws"};
+  const std::string text = terminal(model, 300);
+  check_says(text, "[agreement of a and b at least 0.9, on suite]");
+  check_says(text, "[ece10 of a at most 0.1, on suite]");
+  check_says(text, "[accuracy of a and of b within 0.05, on suite]");
+  check_says(text, "[brier of a less than of the published figures, on suite: boolq and paws]");
+}
+
+TEST_CASE("no word on skill where records were never asked", "[report]") {
+  SmallStudy study;
+  fill(study);
+  const ReportModel whole = model_of(study);
+  CHECK(whole.groups[0].arms[0].cells[0].accuracy->no_skill());
+  study.db().exec("DELETE FROM label WHERE prediction_id = 1; DELETE FROM prediction WHERE id = 1");
+  const ReportModel part = model_of(study);
+  CHECK(part.groups[0].arms[0].cells[0].accuracy->partly_asked);
+  CHECK_FALSE(part.groups[0].arms[0].cells[0].accuracy->no_skill());
+  CHECK_FALSE(part.groups[0].arms[0].pooled[0].no_skill());
+  const Json json = Json::parse(render(part, ReportFormat::json, {}));
+  CHECK(json["arms"][0]["subsets"][0]["no_evidence_of_skill"].is_null());
+}
+
 TEST_CASE("every field of the JSON report is documented", "[report]") {
   SystemFiles files;
   const std::string documented = files.read(PREVAL_SOURCE_DIR "/pipeline/report/FORMAT.md");
