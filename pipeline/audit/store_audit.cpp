@@ -158,14 +158,10 @@ class StoreAudit {
   }
 
   void check_ledger() {
-    Stmt stored(db_, "SELECT number, sha256 FROM deviation ORDER BY number");
-    for (std::size_t i = 0; stored.step(); ++i) {
-      ++result_.checked;
-      const std::string found = i < plan_.deviations.size() ? plan_.deviations[i].sha256
-                                                            : std::string("not in the ledger");
-      if (found != stored.text(1)) {
-        add(fmt::format("deviation {}", stored.integer(0)), stored.text(1), found);
-      }
+    result_.checked += static_cast<int>(query_integer(db_, "SELECT count(*) FROM deviation"));
+    for (const LostDeviation& each : lost_deviations(db_, plan_)) {
+      add(fmt::format("deviation {}", each.number), each.stored,
+          each.found.empty() ? "not in the ledger" : each.found);
     }
   }
 

@@ -127,11 +127,7 @@ void say_what_is_missing(Context& context, const OpenPlan& plan,
                          const std::vector<std::string>& wanted, const RunResult& result) {
   std::size_t registered = 0;
   for (const DatasetGroup& group : plan.effective.datasets) {
-    registered += static_cast<std::size_t>(
-        std::count_if(group.subsets.begin(), group.subsets.end(), [&](const Subset& subset) {
-          return wanted.empty() ||
-                 std::find(wanted.begin(), wanted.end(), subset.id) != wanted.end();
-        }));
+    for (const Subset& subset : group.subsets) registered += selected(wanted, subset.id) ? 1 : 0;
   }
   const std::size_t absent = result.missing_subsets.size() + result.dropped_subsets.size();
   if (absent > 0) {

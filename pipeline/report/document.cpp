@@ -127,10 +127,6 @@ Table run_facts(const ReportModel& model) {
   return table;
 }
 
-}  // namespace
-
-namespace {
-
 /// "accuracy of a at least 0.6, on suite": what a hypothesis is decided by.
 std::string claim_of(const ReportHypothesis& each) {
   const std::string arms = list_of(each.arms);

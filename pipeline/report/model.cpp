@@ -62,21 +62,9 @@ class ModelReader {
     report.authors = plan.authors;
     report.prompt_sha256 = plan.prompt.sha256;
     model_.simulated = query.integer(7) == 1;
-    for (const Hypothesis& each : plan.hypotheses) {
-      ReportHypothesis& row = model_.hypotheses.emplace_back();
-      row.id = each.id;
-      row.statement = each.statement;
-      row.metric = each.metric;
-      row.kind = each.kind;
-      row.dataset = each.dataset;
-      row.direction = each.direction;
-      row.arms = each.arms;
-      row.subsets = each.subsets;
-      row.margin = each.margin;
-      if (each.kind == "equivalence" && !row.margin) row.margin = plan.margins.at(each.metric);
-      row.at_least = each.at_least;
-      row.at_most = each.at_most;
-      row.confirmatory = each.confirmatory;
+    model_.hypotheses = plan.hypotheses;
+    for (ReportHypothesis& each : model_.hypotheses) {
+      if (each.kind == "equivalence" && !each.margin) each.margin = plan.margins.at(each.metric);
     }
     for (const DatasetGroup& group : plan.datasets) titles_[group.id] = group.title;
     for (const Checkpoint& each : plan.checkpoints) checkpoints_[each.id] = each;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/plan.h"
 #include "store/db.h"
 
 namespace preval {
@@ -20,12 +21,8 @@ struct ReportPlan {
   std::optional<std::string> locked_at;
 };
 
-struct ReportHypothesis {
-  std::string id, statement, metric, kind, dataset, direction;
-  std::vector<std::string> arms, subsets;
-  std::optional<double> margin, at_least, at_most;
-  bool confirmatory = false;
-};
+/// As registered; an equivalence without a margin of its own has the plan's.
+using ReportHypothesis = Hypothesis;
 
 struct ReportDeviation {
   int number = 0;

@@ -4,9 +4,8 @@
 //
 //   stage_started  arm (null: of the whole run), stage
 //   stage_ended    arm, stage, outcome (ok | failed | interrupted), seconds, detail
-//   progress       arm, subset, done, total, asked, failed, retries, seconds, median_ms; at most
-//   one
-//                  a second and arm
+//   progress       arm, subset, done, total, asked, failed, retries, seconds, median_ms;
+//                  at most one a second and arm
 //   subset_done    arm, subset, done, total
 //   notice         text
 //   run_ended      outcome, exit_code, missing_reads; the last line of a run that ended

@@ -16,10 +16,6 @@ namespace preval {
 
 namespace {
 
-bool selected(const std::vector<std::string>& wanted, const std::string& name) {
-  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-}
-
 PromptFile read_wording(Files& files, const OpenPlan& plan) {
   const std::filesystem::path path = plan.resolve(plan.effective.prompt.file);
   return parse_prompt_file(files.read(path), path.string());
@@ -158,6 +154,10 @@ class Run {
 };
 
 }  // namespace
+
+bool selected(const std::vector<std::string>& wanted, const std::string& name) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
 
 int RunResult::exit_code() const {
   if (interrupted) return 130;

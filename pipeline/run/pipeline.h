@@ -74,6 +74,9 @@ struct ArmPlan {
 /// differ from the digests in the plan never are.
 void gate(Files& files, const OpenPlan& plan, bool exploratory);
 
+/// Whether a call asks for this one: by name, or by naming none.
+bool selected(const std::vector<std::string>& wanted, const std::string& name);
+
 /// Throws usage errors for arms or subsets that the plan does not have, with a suggestion.
 void check_selection(const Plan& plan, const RunOptions& options);
 

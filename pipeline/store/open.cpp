@@ -101,6 +101,16 @@ void check_is_ours(Db& db) {
   }
 }
 
+void check_holds_ours(Db& db) {
+  if (holds_nothing(db) && query_integer(db, "PRAGMA application_id") == 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} holds nothing: the run that made it was stopped at its very start",
+                            db.path().string()),
+                "preval run PLAN fills it; --db names another");
+  }
+  check_is_ours(db);
+}
+
 /// A new file whose tables could not be written (a full disk) is not left behind.
 Db create_store(const std::filesystem::path& path, bool is_new) {
   try {
@@ -156,7 +166,12 @@ Db open_store(const std::filesystem::path& path, Db::Mode mode) {
                 "preval run PLAN fills it; --db names another");
   }
   if (mode == Db::Mode::read_only) {
-    if (Db reader(path, mode); has_to_be_recovered(reader)) recover(path);
+    Db reader(path, mode);
+    if (!has_to_be_recovered(reader)) {
+      check_holds_ours(reader);
+      return reader;
+    }
+    recover(path);
   }
   Db db(path, mode);
   // A kill between the file's first page and its tables leaves a database with nothing in it.
@@ -166,13 +181,7 @@ Db open_store(const std::filesystem::path& path, Db::Mode mode) {
     create_schema(db);
     return db;
   }
-  if (holds_nothing(db) && query_integer(db, "PRAGMA application_id") == 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} holds nothing: the run that made it was stopped at its very start",
-                            path.string()),
-                "preval run PLAN fills it; --db names another");
-  }
-  check_is_ours(db);
+  check_holds_ours(db);
   if (mode != Db::Mode::read_only) db.log_ahead();
   return db;
 }

@@ -195,17 +195,26 @@ void refuse_another_lock(Db& db, const OpenPlan& plan) {
 
 /// Deviations are only ever added: a ledger that lacks one the store has acted on was cut.
 void refuse_shorter_ledger(Db& db, const OpenPlan& plan) {
-  Stmt stored(db, "SELECT number, sha256 FROM deviation ORDER BY number");
-  for (std::size_t i = 0; stored.step(); ++i) {
-    if (i < plan.deviations.size() && plan.deviations[i].sha256 == stored.text(1)) continue;
-    throw Error(ErrorKind::drift,
-                fmt::format("deviation {}, which {} was run under, is not in the ledger any more",
-                            stored.integer(0), db.path().string()),
-                "restore the ledger; what is taken back is written down as a deviation, too");
-  }
+  const std::vector<LostDeviation> lost = lost_deviations(db, plan);
+  if (lost.empty()) return;
+  throw Error(ErrorKind::drift,
+              fmt::format("deviation {}, which {} was run under, is not in the ledger any more",
+                          lost.front().number, db.path().string()),
+              "restore the ledger; what is taken back is written down as a deviation, too");
 }
 
 }  // namespace
+
+std::vector<LostDeviation> lost_deviations(Db& db, const OpenPlan& plan) {
+  std::vector<LostDeviation> lost;
+  Stmt stored(db, "SELECT number, sha256 FROM deviation ORDER BY number");
+  for (std::size_t i = 0; stored.step(); ++i) {
+    const std::string found =
+        i < plan.deviations.size() ? plan.deviations[i].sha256 : std::string();
+    if (found != stored.text(1)) lost.push_back({stored.integer(0), stored.text(1), found});
+  }
+  return lost;
+}
 
 std::int64_t Store::begin_run(const OpenPlan& plan, const Json& published, const RunInfo& info) {
   flush();

@@ -45,6 +45,13 @@ class StoreLock {
 /// Creates the tables and views in a new or empty file (mode create), or checks that the file is a
 /// store of this schema. A file that is not ours or of a newer schema (usage) or torn (drift) is
 /// refused and left as it is; so is a missing file unless it may be created. Writers log ahead.
+/// A deviation that the store was run under and that the plan's ledger has no more, or otherwise.
+struct LostDeviation {
+  std::int64_t number = 0;
+  std::string stored, found;  ///< SHA-256 of the entry; found: empty when it is gone
+};
+std::vector<LostDeviation> lost_deviations(Db& db, const OpenPlan& plan);
+
 /// Tables, indices, triggers and views of a store, each as "type name" and its SQL.
 std::map<std::string, std::string> schema_of(Db& db);
 /// Those of a store that nobody has changed.
