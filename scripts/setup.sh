@@ -15,7 +15,7 @@ local_dir=$root/.local
 packages() {
   local wanted=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libsimdjson-dev libssl-dev
     libcurl4-openssl-dev libsqlite3-dev python3 python3-venv ca-certificates git)
-  [ "${1:-}" = --tests ] && wanted+=(catch2)
+  [ "${1:-}" = --tests ] && wanted+=(catch2 locales)
   if ! command -v dpkg-query >/dev/null; then
     echo "setup: no dpkg here: install these by hand if the build asks for them: ${wanted[*]}" >&2
     return 0

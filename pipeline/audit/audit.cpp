@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "plan/lock.h"
+#include "report/copy.h"
+#include "report/model.h"
 #include "suite/manifest.h"
 #include "suite/verify.h"
 
@@ -78,6 +80,30 @@ class Audit {
     }
   }
 
+  /// What a run left beside the store has to say what the store says.
+  void check_reports(Db& store) {
+    std::optional<ReportModel> model;
+    for (const auto& [format, ending] :
+         {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
+      const std::filesystem::path copy = report_path(store.path(), ending);
+      if (!files_.exists(copy)) {
+        result_.unchecked.push_back(fmt::format("report {}: not there", copy.generic_string()));
+        continue;
+      }
+      ++result_.checked;
+      try {
+        if (!model) model = build_report(store);
+        const auto different = compare_copy(files_.read(copy), render(*model, format, {}));
+        if (!different) continue;
+        add({"report", copy.generic_string(),
+             different->line == 0 ? "what the store says" : different->report, different->copy,
+             different->line == 0 ? "" : fmt::format("line {}", different->line)});
+      } catch (const Error& error) {
+        add({"report", copy.generic_string(), "what the store says", error.what(), ""});
+      }
+    }
+  }
+
   void check_store(Db& store) {
     try {
       audit_store(store, files_, plan_, result_);
@@ -130,7 +156,10 @@ AuditResult audit_plan(Files& files, const std::filesystem::path& path, const Au
   audit.check_manifest_files();
   audit.check_data(scope.data, scope.store);
   audit.check_checkpoints(scope.checkpoints);
-  if (scope.store != nullptr) audit.check_store(*scope.store);
+  if (scope.store != nullptr) {
+    audit.check_store(*scope.store);
+    audit.check_reports(*scope.store);
+  }
   return result;
 }
 

@@ -16,6 +16,7 @@ namespace preval {
 /// One difference.
 struct AuditFinding {
   /// plan | lock | ledger | prompt | manifest | published | transcript | data | checkpoint | store
+  /// | report
   std::string what;
   std::string field;  ///< JSON pointer into the plan, a file's path, or the name of a row
   std::string registered, found;

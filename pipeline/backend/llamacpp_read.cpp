@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "backend/acceptance.h"
 #include "backend/dialogue.h"
@@ -132,13 +133,15 @@ class ExactRead final : public Read<ExactRead> {
     }
     Completion& completion = std::get<Completion>(read);
     const bool whole = static_cast<int>(completion.top.size()) < n_probs_;
-    const bool sentinel = take(std::move(completion.top));
+    take(std::move(completion.top));
     const auto absent = std::find(logprobs_.begin(), logprobs_.end(), std::nullopt);
     if (absent == logprobs_.end()) return finish();
     if (whole || n_probs_ >= kWholeVocabulary) {
       const TokenId label = prompt_.labels[static_cast<std::size_t>(absent - logprobs_.begin())];
-      if (sentinel)
+      if (sentinels_.contains(label)) {
+        if (backend_.spec().sentinel_is_zero && anchor()) return finish_with_zeros(reply);
         return unusable("logprob_sentinel", fmt::format("label token {}", label), reply);
+      }
       return unusable("missing_label",
                       fmt::format("token {} is not among the {} that came, of {} asked for", label,
                                   top_.size(), n_probs_),
@@ -159,23 +162,37 @@ class ExactRead final : public Read<ExactRead> {
   }
 
   /// Sorts a raw reply into labels and the rest. Sentinels are dropped: to the server they are
-  /// zeros, and an exact read wants to know how much above zero. Returns whether a label was one.
-  bool take(std::vector<TokenLogprob> top) {
+  /// zeros, and an exact read wants to know how much above zero.
+  void take(std::vector<TokenLogprob> top) {
     logprobs_.assign(prompt_.labels.size(), std::nullopt);
-    bool sentinel = false;
+    sentinels_.clear();
     top_.clear();
     for (const TokenLogprob& entry : top) {
       const auto label = std::find(prompt_.labels.begin(), prompt_.labels.end(), entry.id);
       const bool is_label = label != prompt_.labels.end();
       if (is_sentinel(entry.logprob)) {
-        sentinel = sentinel || is_label;
+        if (is_label) sentinels_.insert(entry.id);
         continue;
       }
       top_.push_back(entry);
       if (is_label)
         logprobs_[static_cast<std::size_t>(label - prompt_.labels.begin())] = entry.logprob;
     }
-    return sentinel;
+  }
+
+  /// The whole vocabulary has nothing but sentinels for some labels, and the plan takes these for
+  /// what the server says they are.
+  Step<Answer> finish_with_zeros(const HttpReply& reply) {
+    for (std::size_t i = 0; i < logprobs_.size(); ++i) {
+      if (logprobs_[i]) continue;
+      if (!sentinels_.contains(prompt_.labels[i])) {
+        return unusable("missing_label",
+                        fmt::format("token {} is not in the whole vocabulary", prompt_.labels[i]),
+                        reply);
+      }
+      logprobs_[i] = -HUGE_VAL;
+    }
+    return finish();
   }
 
   /// The best label that the raw read has shown.
@@ -227,6 +244,7 @@ class ExactRead final : public Read<ExactRead> {
   int first_;
   std::vector<std::optional<double>> logprobs_;  // of the labels
   std::vector<TokenLogprob> top_;                // of the last raw read
+  std::set<TokenId> sentinels_;                  // labels that had no other value there
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "backend/model_list.h"
 
+#include <fmt/format.h>
+
 #include "backend/dialogue.h"
+#include "base/text.h"
 
 namespace preval {
 
@@ -28,6 +31,9 @@ std::vector<ListedModel> listed_models(const Json& reply) {
     if (const auto owner = entry.find("owned_by"); owner != entry.end() && owner->is_string()) {
       model.owner = owner->get<std::string>();
     }
+    if (const auto root = entry.find("root"); root != entry.end() && root->is_string()) {
+      model.root = root->get<std::string>();
+    }
     const auto context = entry.find("max_model_len");
     if (context != entry.end() && context->is_number_integer() && *context > 0 &&
         *context < 1'000'000'000) {
@@ -36,6 +42,22 @@ std::vector<ListedModel> listed_models(const Json& reply) {
     models.push_back(std::move(model));
   }
   return models;
+}
+
+std::string ambiguous_model(const std::vector<ListedModel>& models, const std::string& planned) {
+  if (!planned.empty()) return {};
+  std::vector<std::string> names;
+  bool one = true;
+  for (const ListedModel& each : models) {
+    names.push_back(public_name(each.id, planned));
+    const std::string& first = models.front().root;
+    one = one && (each.id == models.front().id || (!first.empty() && each.root == first));
+  }
+  if (one) return {};
+  return fmt::format(
+      "the server lists several models ({}): \"model\" of the backend, or --model of "
+      "preval probe, has to name one",
+      join(names, ", "));
 }
 
 std::string public_name(const std::string& served, const std::string& planned) {

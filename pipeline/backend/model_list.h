@@ -20,10 +20,15 @@ std::variant<std::optional<Json>, Failure> optional_json_of(const HttpReply& rep
 struct ListedModel {
   std::string id;
   std::string owner;           ///< "vllm", "llamacpp", an organisation; may be empty
+  std::string root;            ///< what the name stands for (vLLM); may be empty
   std::optional<int> context;  ///< tokens, where the server tells (vLLM, SGLang)
 };
 
 std::vector<ListedModel> listed_models(const Json& reply);
+
+/// Why nobody can tell which of the models is meant where none was named: they stand for different
+/// things. Empty when one of them is named `planned`, or all of them are one model.
+std::string ambiguous_model(const std::vector<ListedModel>& models, const std::string& planned);
 
 /// What may be told of the name that a server has for its model: all of it when the plan published
 /// it, else without the folders of a local path, which say where a machine keeps its weights.

@@ -24,13 +24,15 @@ constexpr double kOtherTemperature = 0.7;
 template <class Result>
 using Outcome = std::variant<Result, Failure>;
 
-/// Below the protocol, and so no word on what the server can do.
+/// No word on what the server can do: below the protocol, a refused key, or a server (or the proxy
+/// before it) that says that it cannot answer anything now.
 bool is_away(const Failure& failure) {
   static const std::set<std::string> classes{"connect_failed", "reset",     "timeout",
                                              "partial_body",   "too_large", "transport_error",
                                              "not_recorded"};
-  const bool refused_key = failure.http_status == 401 || failure.http_status == 403;
-  return refused_key || (failure.http_status == 0 && classes.contains(failure.error_class));
+  static const std::set<long> statuses{401, 403, 408, 429, 502, 503, 504};
+  return statuses.contains(failure.http_status) ||
+         (failure.http_status == 0 && classes.contains(failure.error_class));
 }
 
 std::string fact(const Json& facts, const char* key) {
@@ -126,8 +128,16 @@ class Prober {
   Outcome<Result> talk(std::unique_ptr<Dialogue<Result>> dialogue) {
     Outcome<Result> outcome = converse(*dialogue, ask_);
     const auto* failure = std::get_if<Failure>(&outcome);
-    if (failure != nullptr && is_away(*failure)) result_.broke = *failure;
+    if (failure != nullptr && (is_away(*failure) || is_down(*failure))) result_.broke = *failure;
     return outcome;
+  }
+
+  /// A 500 is how some servers say that they cannot do what was asked, and how others say that they
+  /// cannot do anything any more: their health tells.
+  bool is_down(const Failure& failure) const {
+    if (failure.http_status != 500 || !has_server()) return false;
+    const HttpReply health = ask_(backend_->health());
+    return health.transport != TransportStatus::ok || health.status >= 500;
   }
 
   /// The same server asked in another way. It has to learn the model's name, too.

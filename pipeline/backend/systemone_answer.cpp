@@ -189,8 +189,24 @@ class SystemOneAnswer {
     if (question_.type == QuestionType::choice) {
       if (auto problem = take_choice(answer, *best)) return problem;
     }
+    if (question_.type == QuestionType::noul) {
+      if (auto problem = compare_noul(answer)) return problem;
+    }
     const double predicted = values_[static_cast<std::size_t>(distribution.predicted)];
     distribution.tied = std::count(values_.begin(), values_.end(), predicted) > 1;
+    return std::nullopt;
+  }
+
+  /// A server that prints both the probability of yes and all probabilities may contradict itself.
+  /// The probabilities count, and the answer is marked like one whose named choice is another.
+  std::optional<Failure> compare_noul(const Json& answer) {
+    const Json* noul = value_of(answer, "noul");
+    if (noul == nullptr) return std::nullopt;
+    double yes = 0;
+    if (auto problem = take_number(*noul, "true", yes)) return problem;
+    const auto place = position_of("true", 0);
+    answer_.native->choice_differs =
+        place && std::llabs(millionths(yes) - millionths(values_[*place])) > kChoiceStep;
     return std::nullopt;
   }
 

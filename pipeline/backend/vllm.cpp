@@ -53,6 +53,9 @@ class VllmIdentify final : public Dialogue<Identity> {
     const std::vector<ListedModel> models = listed_models(std::get<Json>(json));
     if (models.empty()) return unusable("unexpected_reply", "/v1/models names no model", reply);
     const std::string& planned = backend_.spec().model;
+    if (const std::string why = ambiguous_model(models, planned); !why.empty()) {
+      return unusable("several_models", why, reply);
+    }
     const auto named = std::find_if(models.begin(), models.end(),
                                     [&](const ListedModel& each) { return each.id == planned; });
     const ListedModel& asked = named == models.end() ? models.front() : *named;

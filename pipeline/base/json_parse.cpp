@@ -89,7 +89,8 @@ class Builder {
   bool number_integer(Json::number_integer_t value) { return place(value); }
   bool number_unsigned(Json::number_unsigned_t value) { return place(value); }
   bool number_float(Json::number_float_t value, const std::string& text) {
-    if (text.find_first_of(".eE") == std::string::npos) {
+    // Not by its decimal point: the parser writes that as the locale has it.
+    if (text.find_first_not_of("-0123456789") == std::string::npos) {
       locator_.fail(offset(), fmt::format("the integer {} does not fit into 64 bits", text),
                     "write it as a string, or with a decimal point if it may be rounded");
     }

@@ -196,6 +196,18 @@ void print_findings(std::ostream& out, const ProbeResult& found) {
   out << fmt::format("can read: {}\n", found.can.verdict());
 }
 
+/// What to do about a server that could not be asked; empty where its own words say it.
+std::string hint_for(const Failure& broke) {
+  if (broke.http_status == 503 || broke.http_status == 429) {
+    return "it may still be loading its model, or be busy: try again in a while";
+  }
+  if (broke.http_status == 401 || broke.http_status == 403) {
+    return "--key-env VAR names the environment variable of its key";
+  }
+  if (broke.error_class == "connect_failed") return "is it running, and is this its address?";
+  return {};
+}
+
 void probe_server(Context& context, const ProbeOptions& given) {
   const ProbeResult found = run_probe(subject_of(context, given));
   if (given.json) {
@@ -208,6 +220,9 @@ void probe_server(Context& context, const ProbeOptions& given) {
   if (found.broke) {
     context.err << fmt::format("preval: {}: {}: {}\n", given.url, found.broke->error_class,
                                found.broke->message);
+    if (const std::string hint = hint_for(*found.broke); !hint.empty()) {
+      context.err << "  hint: " << hint << '\n';
+    }
     context.exit_code = exit_code(ErrorKind::backend);
   } else if (!all_well || !found.can.anything()) {
     context.exit_code = exit_code(ErrorKind::check);

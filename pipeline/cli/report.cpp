@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "report/copy.h"
 #include "report/model.h"
 #include "store/store.h"
 
@@ -63,45 +64,21 @@ int terminal_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kWidth;
 }
 
-std::string_view next_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
-}
-
 void check(Context& context, const std::string& file, const std::string& report) {
-  const std::string copy = context.files.read(file);
-  if (copy == report) {
+  const auto different = compare_copy(context.files.read(file), report);
+  if (!different) {
     if (!context.quiet)
       context.err << fmt::format("{} says what {} says\n", file, context.db.string());
     return;
   }
   const std::string remedy =
       fmt::format("preval report --db {} -o {} writes it anew", context.db.generic_string(), file);
-  std::string line_feeds_only = copy;
-  std::erase(line_feeds_only, '\r');
-  if (line_feeds_only == report) {
-    throw Error(ErrorKind::drift, fmt::format("{} differs from the report: only line ends", file),
-                remedy);
-  }
-  std::string_view left_copy = copy, left_report = report;
-  for (std::size_t number = 1;; ++number) {
-    const bool copy_ended = left_copy.empty(), report_ended = left_report.empty();
-    const std::string_view in_copy = next_line(left_copy), in_report = next_line(left_report);
-    if (in_copy == in_report && copy_ended == report_ended && !(copy_ended && report_ended))
-      continue;
-    const auto shown = [](bool ended, std::string_view line) {
-      return ended ? std::string("(the file ends)") : std::string(line);
-    };
-    throw Error(
-        ErrorKind::drift,
-        copy_ended && report_ended
-            ? fmt::format("{} differs from the report in its last line feed", file)
-            : fmt::format("{} differs from the report in line {}\n  file:  {}\n  store: {}", file,
-                          number, shown(copy_ended, in_copy), shown(report_ended, in_report)),
-        remedy);
-  }
+  throw Error(ErrorKind::drift,
+              different->line == 0
+                  ? fmt::format("{} differs from the report: {}", file, different->copy)
+                  : fmt::format("{} differs from the report in line {}\n  file:  {}\n  store: {}",
+                                file, different->line, different->copy, different->report),
+              remedy);
 }
 
 void report(Context& context, const ReportCommand& options) {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/interrupt.h"
 #include "cli/version.h"
+#include "report/copy.h"
 #include "report/model.h"
 #include "run/json_events.h"
 #include "run/progress.h"
@@ -92,13 +93,6 @@ void print_dry_run(Context& context, const OpenPlan& plan, const RunOptions& opt
     context.err << "left out: subsets that are not here or not what was registered (preval verify "
                    "names them), and questions too wide for the arm\n";
   }
-}
-
-/// results.db → report.md; other.db → other.report.md.
-std::filesystem::path report_path(const std::filesystem::path& db, std::string_view ending) {
-  const std::string stem = db.stem().string();
-  return db.parent_path() / (stem == "results" ? fmt::format("report.{}", ending)
-                                               : fmt::format("{}.report.{}", stem, ending));
 }
 
 void score_and_report(Context& context) {
@@ -271,6 +265,7 @@ void run_study(Context& context, const StudyOptions& given,
   look.terminal = isatty(STDERR_FILENO) == 1;
   look.color = use_color(context, STDERR_FILENO);
   look.quiet = context.quiet;
+  look.verbose = context.verbose;
   look.width = terminal_width(STDERR_FILENO);
   look.simulated = info.simulated;
   ProgressPrinter progress(context.err, context.clock, look);

@@ -279,6 +279,10 @@ std::vector<std::string> ObjectReader::checked_texts(std::string_view key,
     if (!element.is_string() || element.get_ref<const std::string&>().empty()) {
       fail(key, fmt::format("element {} is not a string, or empty", result.size()));
     }
+    // Commands and environments end at one, and so would be others than the plan says.
+    if (element.get_ref<const std::string&>().find('\0') != std::string::npos) {
+      fail(key, fmt::format("element {} holds a zero character", result.size()));
+    }
     result.push_back(element.get<std::string>());
   }
   return result;

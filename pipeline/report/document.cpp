@@ -158,10 +158,15 @@ Section hypotheses_section(const ReportModel& model) {
     return section;
   }
   std::vector<std::string> items;
-  for (const ReportHypothesis& each : model.hypotheses) {
-    items.push_back(fmt::format("{} ({}): {} [{}]", each.id,
-                                each.confirmatory ? "confirmatory" : "exploratory", each.statement,
-                                claim_of(each)));
+  for (std::size_t i = 0; i < model.hypotheses.size(); ++i) {
+    const ReportHypothesis& each = model.hypotheses[i];
+    const std::vector<int> changed = model.deviations_of(i);
+    items.push_back(fmt::format(
+        "{} ({}): {} [{}{}]", each.id, each.confirmatory ? "confirmatory" : "exploratory",
+        each.statement, claim_of(each),
+        changed.empty()
+            ? ""
+            : fmt::format("; not as registered: deviation {}", fmt::join(changed, ", "))));
   }
   section.blocks.push_back(Bullets{std::move(items)});
   section.blocks.push_back(Paragraph{
@@ -250,6 +255,10 @@ Document build_document(const ReportModel& model) {
                        agreement_section(model),  calibration_section(model),
                        coverage_section(model),   completeness_section(model),
                        caveats_section(model),    provenance_section(model)};
+  // Only plans that ask again have something to say there.
+  if (Section again = stability_section(model); !again.blocks.empty()) {
+    document.sections.insert(document.sections.end() - 3, std::move(again));
+  }
   return document;
 }
 

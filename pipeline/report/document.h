@@ -68,6 +68,8 @@ Section published_section(const ReportModel& model);
 Section agreement_section(const ReportModel& model);
 Section calibration_section(const ReportModel& model);
 Section coverage_section(const ReportModel& model);
+/// Repeats and reversed options; without blocks when none were asked.
+Section stability_section(const ReportModel& model);
 Section completeness_section(const ReportModel& model);
 Section caveats_section(const ReportModel& model);
 Section provenance_section(const ReportModel& model);

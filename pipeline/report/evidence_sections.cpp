@@ -334,6 +334,42 @@ Section coverage_section(const ReportModel& model) {
   return section;
 }
 
+Section stability_section(const ReportModel& model) {
+  Section section{"The same question again", true, {}};
+  Table table;
+  table.columns = {{"arm"},         {"asked again"},       {"answers", true}, {"same choice", true},
+                   {"share", true}, {"largest step", true}};
+  for (const ReportArm& arm : model.arms) {
+    std::map<std::pair<std::string, std::int64_t>, ReportStability> sums;  // over the subsets
+    for (const ReportStability& each : model.stability) {
+      if (each.arm != arm.name) continue;
+      ReportStability& sum = sums[{each.variant, each.repeat}];
+      sum.n += each.n;
+      sum.same += each.same;
+      if (each.largest_step)
+        sum.largest_step = std::max(*each.largest_step, sum.largest_step.value_or(0));
+    }
+    for (const auto& [what, sum] : sums) {
+      const auto& [variant, repeat] = what;
+      const std::string order = variant == "none" ? "" : ", options reversed";
+      table.rows.push_back(
+          {{arm.name},
+           {repeat > 0 ? fmt::format("repeat {}{}", repeat, order) : "options reversed"},
+           {grouped(sum.n)},
+           {grouped(sum.same)},
+           {percent(static_cast<double>(sum.same) / static_cast<double>(sum.n))},
+           {sum.largest_step ? fmt::format("{:.2g}", *sum.largest_step) : std::string(kNothing)}});
+    }
+  }
+  if (table.rows.empty()) return section;
+  section.blocks.push_back(std::move(table));
+  section.blocks.push_back(
+      Paragraph{"A repeat is compared with the first answer to the same question, reversed options "
+                "with the order of the record. Largest step: how far the probability of one option "
+                "moved at most. Arms that differ by less than repeats do cannot be told apart."});
+  return section;
+}
+
 Section completeness_section(const ReportModel& model) {
   Section section{"Completeness", false, {}};
   Table table;
@@ -364,6 +400,13 @@ Section completeness_section(const ReportModel& model) {
       lines.push_back(fmt::format("run {} asked only the first {} of each subset (--limit)", run.id,
                                   counted(*run.record_limit, "record")));
     }
+  }
+  for (std::size_t i = 0; i < model.arms.size(); ++i) {
+    const std::int64_t failed = totals_of(model, i).failed;
+    if (model.simulated || failed == 0) continue;
+    lines.push_back(fmt::format("arm {}: {} {} given up; the same command asks again",
+                                model.arms[i].name, counted(failed, "read"),
+                                failed == 1 ? "was" : "were"));
   }
   for (const ReportImpossible& each : model.impossible) {
     lines.push_back(

@@ -230,6 +230,21 @@ Json published_json(const ReportModel& model) {
   return list;
 }
 
+Json stability_json(const ReportModel& model) {
+  Json list = Json::array();
+  for (const ReportStability& each : model.stability) {
+    list.push_back({{"arm", each.arm},
+                    {"subset", each.subset},
+                    {"dataset", each.dataset},
+                    {"variant", each.variant},
+                    {"repeat", each.repeat},
+                    {"n", each.n},
+                    {"same", each.same},
+                    {"largest_step", number(each.largest_step)}});
+  }
+  return list;
+}
+
 Json deviations_json(const ReportModel& model) {
   Json list = Json::array();
   for (const ReportDeviation& each : model.deviations) {
@@ -308,7 +323,8 @@ Json provenance_json(const ReportModel& model) {
 
 Json hypotheses_json(const ReportModel& model) {
   Json list = Json::array();
-  for (const ReportHypothesis& each : model.hypotheses) {
+  for (std::size_t i = 0; i < model.hypotheses.size(); ++i) {
+    const ReportHypothesis& each = model.hypotheses[i];
     list.push_back({{"id", each.id},
                     {"statement", each.statement},
                     {"metric", each.metric},
@@ -320,7 +336,8 @@ Json hypotheses_json(const ReportModel& model) {
                     {"margin", number(each.margin)},
                     {"at_least", number(each.at_least)},
                     {"at_most", number(each.at_most)},
-                    {"confirmatory", each.confirmatory}});
+                    {"confirmatory", each.confirmatory},
+                    {"deviations", model.deviations_of(i)}});
   }
   return list;
 }
@@ -333,6 +350,7 @@ std::string render_json(const ReportModel& model) {
                  {"hypotheses", hypotheses_json(model)}, {"arms", Json::array()}};
   for (std::size_t i = 0; i < model.arms.size(); ++i) report["arms"].push_back(arm_json(model, i));
   report["agreement"] = agreement_json(model);
+  report["stability"] = stability_json(model);
   report["published"] = published_json(model);
   report["deviations"] = deviations_json(model);
   report["provenance"] = provenance_json(model);

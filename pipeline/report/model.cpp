@@ -28,6 +28,7 @@ class ModelReader {
     read_agreement();
     read_published();
     read_failures();
+    read_stability();
     read_native();
     read_unconfirmed();
     read_impossible();
@@ -356,6 +357,17 @@ class ModelReader {
     }
   }
 
+  void read_stability() {
+    Stmt query(db_,
+               "SELECT arm, dataset, subset, variant, repeat, n, same, largest_step FROM "
+               "v_stability");
+    while (query.step()) {
+      model_.stability.push_back({query.text(0), query.text(1), query.text(2), query.text(3),
+                                  query.integer(4), query.integer(5), query.integer(6),
+                                  query.real_or_null(7)});
+    }
+  }
+
   void read_native() {
     Stmt query(db_,
                "SELECT n.arm, sum(n.n_answered), sum(n.n_sum_is_off), sum(n.n_choice_differs), "
@@ -416,6 +428,17 @@ class ModelReader {
 };
 
 }  // namespace
+
+std::vector<int> ReportModel::deviations_of(std::size_t hypothesis) const {
+  const std::string own = "/hypotheses/" + std::to_string(hypothesis);
+  std::vector<int> numbers;
+  for (const ReportDeviation& each : deviations) {
+    const bool concerns =
+        each.field == "/hypotheses" || each.field == own || each.field.starts_with(own + "/");
+    if (concerns) numbers.push_back(each.number);
+  }
+  return numbers;
+}
 
 const ReportGroup* ReportModel::headline() const {
   for (const ReportGroup& group : groups) {

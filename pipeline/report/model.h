@@ -21,7 +21,7 @@ struct ReportPlan {
   std::optional<std::string> locked_at;
 };
 
-/// As registered; an equivalence without a margin of its own has the plan's.
+/// As in the plan with its deviations; an equivalence without a margin of its own has the plan's.
 using ReportHypothesis = Hypothesis;
 
 struct ReportDeviation {
@@ -162,6 +162,13 @@ struct ReportNative {
   std::int64_t answers = 0, sum_is_off = 0, choice_differs = 0, values = 0;
 };
 
+/// How the answers of an arm to one subset hold when it is asked again (view v_stability).
+struct ReportStability {
+  std::string arm, dataset, subset, variant;
+  std::int64_t repeat = 0, n = 0, same = 0;
+  std::optional<double> largest_step;  ///< of a probability; none: no probabilities
+};
+
 /// Answers of an arm whose labels have more probability together than there is.
 struct ReportImpossible {
   std::string arm;
@@ -192,6 +199,7 @@ struct ReportModel {
   std::vector<ReportArm> arms;
   std::vector<ReportGroup> groups;
   std::vector<ReportFailures> failures;
+  std::vector<ReportStability> stability;
   std::vector<ReportNative> native;
   std::vector<ReportUnconfirmed> unconfirmed;
   std::vector<ReportImpossible> impossible;
@@ -199,6 +207,10 @@ struct ReportModel {
   std::string published_model, published_source;
   std::int64_t unscored = 0;  ///< stored answers that came after the last scoring
   bool scored = false;
+
+  /// Numbers of the deviations that changed a hypothesis (by its place) after the registration:
+  /// what `hypotheses` says of it is no longer what was registered.
+  std::vector<int> deviations_of(std::size_t hypothesis) const;
 
   /// The group that stands for the whole: the first suite, else the first one; none without groups.
   const ReportGroup* headline() const;

@@ -124,7 +124,7 @@ class ArmRun {
     result.missing_reads = still_missing();
     if (result.status == ArmResult::Status::failed) {
       store_.arm_status(arm_.id, "failed", result.reason);  // unless it has answers that count
-      store_.event(arm_.id, "failed", result.reason);
+      store_.event(arm_.id, result.drift ? "drift" : "failed", result.reason);
       const std::string hint = error.hint().empty() ? "" : "\n  hint: " + error.hint();
       if (!hint.empty()) store_.event(arm_.id, "hint", error.hint());
       seams_.events.notice(fmt::format("arm {}: {}{}", arm_.id, result.reason, hint));
@@ -266,26 +266,34 @@ class ArmRun {
     }
     const ProbeResult found = probe(spec_, checkpoint_, plan_.effective.prompt, items,
                                     ProbeFor::plan, server_.patient("preflight"));
-    for (const Finding& finding : found.findings) store_.finding(arm_.id, finding);
-    if (found.broke) throw_failure("preflight", *found.broke);
     for (const Finding& finding : found.findings) {
-      if (!finding.ok) contradiction(finding, found);
+      store_.finding(arm_.id, finding);
+      seams_.events.detail(
+          fmt::format("{}: {}{}", finding.capability, finding.verdict,
+                      finding.evidence.empty() ? "" : " (" + finding.evidence + ")"));
     }
+    if (found.broke) throw_failure("preflight", *found.broke);
+    std::vector<Finding> problems;
+    std::copy_if(found.findings.begin(), found.findings.end(), std::back_inserter(problems),
+                 [](const Finding& finding) { return !finding.ok; });
+    if (!problems.empty()) contradiction(problems, found);
     stage.done(fmt::format("{} findings, none against the plan; can read: {}",
                            found.findings.size(), found.can.verdict()));
     register_configuration(found.answered_by);
   }
 
-  [[noreturn]] void contradiction(const Finding& finding, const ProbeResult& found) {
-    const std::string said = finding.evidence.empty() ? "" : fmt::format(" ({})", finding.evidence);
+  [[noreturn]] void contradiction(const std::vector<Finding>& problems, const ProbeResult& found) {
+    std::vector<std::string> said;
+    for (const Finding& each : problems) {
+      said.push_back(fmt::format("{}: {}{}", each.capability, each.verdict,
+                                 each.evidence.empty() ? "" : " (" + each.evidence + ")"));
+    }
     std::string hint = fmt::format("this server reads: {}", found.can.verdict());
-    if (const std::string command = remedy(plan_, spec_, finding, found); !command.empty()) {
+    if (const std::string command = remedy(plan_, spec_, problems, found); !command.empty()) {
       hint += "; to read it as it is, register that: " + command;
     }
     throw Error(ErrorKind::backend,
-                fmt::format("preflight of arm {}: {}: {}{}", arm_.id, finding.capability,
-                            finding.verdict, said),
-                hint);
+                fmt::format("preflight of arm {}: {}", arm_.id, join(said, "; ")), hint);
   }
 
   /// Who has answered the preflight's reads is who answers from now on.

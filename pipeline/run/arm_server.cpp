@@ -52,18 +52,20 @@ void ArmServer::check_checkpoint() {
     if (!context_.seams.files.exists(path)) {
       throw Error(
           ErrorKind::backend,
-          fmt::format("checkpoint file {} is not there ({}, {})", path.string(), checkpoint.name,
+          fmt::format("checkpoint file {} is not there ({}, {})", file.name, checkpoint.name,
                       checkpoint.revision),
-          "scripts/setup.sh engine fetches the quickstart's, scripts/serve-vllm-cpu.sh install "
-          "those of prereg/cross-engine.json; --checkpoints names another folder");
+          fmt::format("it was looked for in {}. scripts/setup.sh engine fetches the quickstart's, "
+                      "scripts/serve-vllm-cpu.sh install those of prereg/cross-engine.json; "
+                      "--checkpoints names another folder",
+                      context_.options.checkpoints.string()));
     }
     const std::string found =
         sha256_file(context_.seams.files, path, [this] { return context_.stopped(); });
     if (found != file.sha256) {
       throw Error(
           ErrorKind::drift,
-          fmt::format("checkpoint file {}: registered sha256 {}, found {}", path.string(),
-                      file.sha256, found),
+          fmt::format("checkpoint file {}: registered sha256 {}, found {}", file.name, file.sha256,
+                      found),
           "fetch the registered file, or register the other one as a deviation (preval deviate)");
     }
   }
@@ -114,15 +116,16 @@ std::unique_ptr<Transport> ArmServer::replayed() const {
   if (const std::string found = sha256_hex(text); found != registered.sha256) {
     throw Error(
         ErrorKind::drift,
-        fmt::format("transcript {}: registered sha256 {}, found {}", path.string(),
-                    registered.sha256, found),
+        fmt::format("transcript {}: registered sha256 {}, found {}",
+                    registered.file.generic_string(), registered.sha256, found),
         "restore the registered file, or register the other one as a deviation (preval deviate)");
   }
   Transcript transcript = parse_transcript(text, path.string());
   if (transcript.header.kind != registered.protocol) {
-    throw Error(ErrorKind::usage,
-                fmt::format("transcript {} was recorded from kind {}, the plan says {}",
-                            path.string(), transcript.header.kind, registered.protocol));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("transcript {} was recorded from kind {}, the plan says {}",
+                    registered.file.generic_string(), transcript.header.kind, registered.protocol));
   }
   context_.tell(transcript.notice);
   return std::make_unique<ReplayTransport>(std::move(transcript));

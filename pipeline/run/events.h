@@ -31,6 +31,8 @@ class RunEvents {
                            std::int64_t subset_total) = 0;
   /// Something a person should read now: a dropped subset, an arm that is not run.
   virtual void notice(std::string_view text) = 0;
+  /// Something for those who asked for more: what preflight found, an attempt that failed.
+  virtual void detail(std::string_view text) = 0;
 };
 
 /// How often the user has asked to stop: 0 not at all, 1 finish what is in flight, 2 stop now.

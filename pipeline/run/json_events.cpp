@@ -57,6 +57,8 @@ void JsonEvents::subset_done(const Progress& progress, std::int64_t subset_done,
 
 void JsonEvents::notice(std::string_view text) { write("notice", {{"text", text}}); }
 
+void JsonEvents::detail(std::string_view text) { write("detail", {{"text", text}}); }
+
 void JsonEvents::ended(const std::string& outcome, int exit_code, std::int64_t missing_reads) {
   write("run_ended",
         {{"outcome", outcome}, {"exit_code", exit_code}, {"missing_reads", missing_reads}});
@@ -82,6 +84,10 @@ void EventTee::subset_done(const Progress& progress, std::int64_t subset_done,
 
 void EventTee::notice(std::string_view text) {
   for (RunEvents* each : listeners_) each->notice(text);
+}
+
+void EventTee::detail(std::string_view text) {
+  for (RunEvents* each : listeners_) each->detail(text);
 }
 
 }  // namespace preval

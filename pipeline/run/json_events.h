@@ -8,6 +8,7 @@
 //                  at most one a second and arm
 //   subset_done    arm, subset, done, total
 //   notice         text
+//   detail         text: what preflight found, an attempt that failed
 //   run_ended      outcome, exit_code, missing_reads; the last line of a run that ended
 #include <filesystem>
 #include <initializer_list>
@@ -33,6 +34,7 @@ class JsonEvents final : public RunEvents {
   void subset_done(const Progress& progress, std::int64_t subset_done,
                    std::int64_t subset_total) override;
   void notice(std::string_view text) override;
+  void detail(std::string_view text) override;
   void ended(const std::string& outcome, int exit_code, std::int64_t missing_reads);
 
  private:
@@ -57,6 +59,7 @@ class EventTee final : public RunEvents {
   void subset_done(const Progress& progress, std::int64_t subset_done,
                    std::int64_t subset_total) override;
   void notice(std::string_view text) override;
+  void detail(std::string_view text) override;
 
  private:
   std::vector<RunEvents*> listeners_;

@@ -94,4 +94,8 @@ void ProgressPrinter::subset_done(const Progress& progress, std::int64_t subset_
 
 void ProgressPrinter::notice(std::string_view text) { line(printable(text)); }
 
+void ProgressPrinter::detail(std::string_view text) {
+  if (look_.verbose) line("  " + printable(text));
+}
+
 }  // namespace preval

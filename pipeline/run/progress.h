@@ -15,6 +15,7 @@ class ProgressPrinter final : public RunEvents {
     bool terminal = false;  ///< a live line that is drawn over
     bool color = false;
     bool quiet = false;      ///< notices only
+    bool verbose = false;    ///< details as well
     int width = 80;          ///< columns
     bool simulated = false;  ///< every line says SIMULATED
   };
@@ -28,6 +29,7 @@ class ProgressPrinter final : public RunEvents {
   void subset_done(const Progress& progress, std::int64_t subset_done,
                    std::int64_t subset_total) override;
   void notice(std::string_view text) override;
+  void detail(std::string_view text) override;
 
  private:
   void line(const std::string& text);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <utility>
 
@@ -17,6 +18,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::size_t kLatencyWindow = 101;
+constexpr std::chrono::seconds kWorthSaying{10};  // a pause that a user would wonder about
 // Servers round log-probabilities, some to 1/64; no rounding makes more of it.
 constexpr double kMostMass = 1.05;
 
@@ -232,6 +234,9 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
   hooks.failed = [&](const Job& job, const Failure& failure, int attempt, bool final) {
     context.store.put_failure(context.configuration, {job.prompt_key, job.repeat}, job.item(),
                               attempt, final, failure);
+    context.seams.events.detail(fmt::format("record {}, attempt {}{}: {}: {}", job.record->id,
+                                            attempt, final ? ", given up" : "", failure.error_class,
+                                            failure.message));
     if (!final) {
       tally.retried();
       return;
@@ -242,6 +247,15 @@ ReadOutcome ask(const ReadContext& context, const Backend& backend, Transport& t
                                           failure.error_class, failure.message);
     }
     tally.gave_up(pending[job.position].subset);
+  };
+  std::chrono::milliseconds longest_told{0};
+  hooks.asked_to_wait = [&](std::chrono::milliseconds pause) {
+    // Once per length: a server that says "a minute" to every read says it a hundred times.
+    if (pause < kWorthSaying || pause <= longest_told) return;
+    longest_told = pause;
+    context.seams.events.notice(fmt::format("arm {}: the server asks to wait for {:.0f} s",
+                                            context.arm.id,
+                                            std::chrono::duration<double>(pause).count()));
   };
   bool told = false;
   hooks.stop = [&] {

@@ -34,10 +34,10 @@ constexpr std::array kFacts{Fact{"context", "context", "context"}, Fact{"slots",
                             Fact{"KV cache", "kv_cache", "kv_cache"},
                             Fact{"model", "model", "model"}};
 
-}  // namespace
-
-std::string remedy(const OpenPlan& plan, const BackendSpec& spec, const Finding& finding,
-                   const ProbeResult& found) {
+/// The changes of `preval deviate` after which this finding would be as the plan needs it, or
+/// nothing.
+std::string changes_for(const OpenPlan& plan, const BackendSpec& spec, const Finding& finding,
+                        const ProbeResult& found) {
   const auto at = std::find_if(plan.effective.backends.begin(), plan.effective.backends.end(),
                                [&](const BackendSpec& each) { return each.id == spec.id; }) -
                   plan.effective.backends.begin();
@@ -46,7 +46,6 @@ std::string remedy(const OpenPlan& plan, const BackendSpec& spec, const Finding&
   const auto now = [&](const char* field) { return registered.value(field, Json()); };
   const Capabilities& can = found.can;
 
-  if (!can.anything()) return {};  // other fields would not make it readable
   std::string changes;
   const auto fact = std::find_if(kFacts.begin(), kFacts.end(), [&](const Fact& each) {
     return finding.capability == each.capability;
@@ -69,8 +68,23 @@ std::string remedy(const OpenPlan& plan, const BackendSpec& spec, const Finding&
              spec.k > 0 && most && spec.k > *most) {
     changes = change(backend + "k", spec.k, *most);
   }
-  if (changes.empty()) return {};
-  return fmt::format("preval deviate {}{} --why TEXT", plan.path.string(), changes);
+  return changes;
+}
+
+}  // namespace
+
+std::string remedy(const OpenPlan& plan, const BackendSpec& spec,
+                   const std::vector<Finding>& problems, const ProbeResult& found) {
+  if (!found.can.anything()) return {};  // other fields would not make it readable
+  std::vector<std::string> all;          // two findings may come from one field
+  for (const Finding& problem : problems) {
+    std::string changes = changes_for(plan, spec, problem, found);
+    if (!changes.empty() && std::find(all.begin(), all.end(), changes) == all.end()) {
+      all.push_back(std::move(changes));
+    }
+  }
+  if (all.empty()) return {};
+  return fmt::format("preval deviate {}{} --why TEXT", plan.path.string(), fmt::join(all, ""));
 }
 
 }  // namespace preval

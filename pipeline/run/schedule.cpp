@@ -196,7 +196,9 @@ class Schedule {
     const nanoseconds now = clock_.monotonic();
     const nanoseconds due = now + backoff_.delay(at->attempt, at->last, clock_);
     if (const auto hint = wait_hint(at->last, clock_)) {
+      const bool longer = now + *hint > pause_asked_for_;
       pause_asked_for_ = std::max<nanoseconds>(pause_asked_for_, now + *hint);
+      if (longer && hooks_.asked_to_wait) hooks_.asked_to_wait(*hint);
     }
     count(*at, failure, due);
     const bool tried_alone = failure.alone && at->alone;

@@ -44,6 +44,8 @@ struct ScheduleHooks {
   std::function<std::optional<Failure>(const Answer&)> refusal;
   std::function<void(const Job&, const Answer&)> answered;
   std::function<void(const Job&, const Failure&, int attempt, bool final)> failed;
+  /// A server has asked for a pause of so long, which holds everything that is not in flight.
+  std::function<void(std::chrono::milliseconds)> asked_to_wait;
   std::function<int()> stop;   ///< Interrupt::level()
   std::function<void()> idle;  ///< called between waits
   /// Whether the server is still there; a text says how it ended.

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "dictionary_sql.h"
 #include "schema_sql.h"
 #include "store/store.h"
 #include "views_sql.h"
@@ -74,6 +75,7 @@ void create_schema(Db& db) {
   Tx tx(db);
   db.exec(embedded::schema_sql);
   db.exec(embedded::views_sql);
+  db.exec(embedded::dictionary_sql);
   db.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId,
                       kSchemaVersion));
   tx.commit();

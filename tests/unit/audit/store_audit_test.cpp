@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "catch.h"
 #include "plan/deviate.h"
+#include "report/copy.h"
+#include "report/model.h"
 #include "score/score.h"
 #include "store/seal.h"
 
@@ -94,6 +96,42 @@ TEST_CASE("an audit tells what deviates, and which record of a data file is anot
                                  [](const AuditFinding& each) { return each.what == "data"; });
   REQUIRE(data != result.findings.end());
   CHECK(data->first_row == "line 3 (record two-2)");
+}
+
+TEST_CASE("what a run left as its report has to say what the store says", "[audit]") {
+  Study study;
+  study.lock();
+  study.run();
+  {
+    Db db = open_store(study.db_path(), Db::Mode::read_write);
+    SystemClock clock;
+    recompute_scores(db, clock, "0.1.0");
+    const ReportModel model = build_report(db);
+    study.files().replace(report_path(study.db_path(), "md"),
+                          render(model, ReportFormat::markdown, {}));
+    study.files().replace(report_path(study.db_path(), "json"),
+                          render(model, ReportFormat::json, {}));
+  }
+  const auto reports = [&] {
+    Db db = open_store(study.db_path(), Db::Mode::read_only);
+    std::vector<AuditFinding> found =
+        audit_plan(study.files(), study.open().path, {std::nullopt, std::nullopt, &db}).findings;
+    std::erase_if(found, [](const AuditFinding& each) { return each.what != "report"; });
+    return found;
+  };
+  CHECK(reports().empty());
+  const auto path = report_path(study.db_path(), "md");
+  const std::string good = study.files().read(path);
+  const std::size_t second = good.find('\n') + 1;
+  study.files().replace(path, good.substr(0, second) + "The best model of all.\n" +
+                                  good.substr(good.find('\n', second) + 1));
+  const std::vector<AuditFinding> changed = reports();
+  REQUIRE(changed.size() == 1);
+  CHECK(changed[0].field == path.generic_string());
+  CHECK(changed[0].found == "The best model of all.");
+  CHECK(changed[0].first_row == "line 2");
+  std::filesystem::remove(path);
+  CHECK(reports().empty());
 }
 
 TEST_CASE("a store as it was written has nothing to find", "[audit]") {

@@ -12,8 +12,9 @@ namespace {
 
 constexpr double kLowest = -3.4028234663852886e38;
 
-LlamaCpp backend(ReadMode mode, int count) {
+LlamaCpp backend(ReadMode mode, int count, bool sentinel_is_zero = false) {
   BackendSpec spec;
+  spec.sentinel_is_zero = sentinel_is_zero;
   spec.kind = "llamacpp";
   spec.read = mode;
   spec.k = count;
@@ -134,6 +135,40 @@ TEST_CASE("A8: a sentinel is no value of a label") {
   const auto others = exact({raw_reply({{8, -0.5}, {7, -1.5}, {9, -2.5}, {3, kLowest}})}, 4);
   CHECK(others.result().distribution.entropy ==
         exact({raw_reply({{8, -0.5}, {7, -1.5}, {9, -2.5}})}).result().distribution.entropy);
+}
+
+TEST_CASE("A8: llama.cpp: minus infinity of a label is zero only where the plan says so") {
+  const LlamaCpp lenient = backend(ReadMode::exact, 3, true);
+  const HttpReply near = raw_reply({{8, -1.5}, {3, -2.0}, {4, -2.5}});
+  const HttpReply underflow = restricted_reply({{8, 1.0}, {7, 0.0}, {9, 0.0}});
+  const auto whole = [](Entries rest) {
+    Entries all{{8, -1.5}, {3, -2.0}, {4, -2.5}};
+    all.insert(all.end(), rest.begin(), rest.end());
+    return raw_reply(all);
+  };
+  const Distribution distribution =
+      read(lenient, {near, underflow, whole({{7, kLowest}, {9, -3.5}})}).result().distribution;
+  CHECK(distribution.labels[0].probability == 0);
+  CHECK(distribution.labels[2].probability == Approx(1 / (1 + std::exp(2.0))));
+  CHECK(distribution.labels_returned == 3);
+  // A label that is not there at all is another matter, and so are sentinels alone.
+  CHECK(read(lenient, {near, underflow, whole({{7, kLowest}})}).failure().error_class ==
+        "missing_label");
+  CHECK(read(backend(ReadMode::exact, 5, true),
+             {raw_reply({{3, -0.5}, {7, kLowest}, {8, kLowest}, {9, kLowest}})})
+            .failure()
+            .error_class == "logprob_sentinel");
+}
+
+TEST_CASE("C4: llama.cpp: a prompt that the server counts one token longer is a final error") {
+  const CompletionFacts longer{6, 0, false, "/models/tiny.gguf"};
+  const Entries all{{8, -0.5}, {7, -1.5}, {9, -2.5}};
+  for (const Failure& failure :
+       {exact({raw_reply(all, longer)}).failure(), top_k({raw_reply(all, longer)}).failure()}) {
+    CHECK(failure.error_class == "prompt_mismatch");
+    CHECK(failure.message == "5 prompt tokens sent, 6 counted by the server");
+    CHECK_FALSE(failure.retry);
+  }
 }
 
 TEST_CASE("exact: a failure of any exchange ends the read") {

@@ -22,6 +22,8 @@ struct FakeServer {
   double sampler = 0;     ///< added to token 3 at another temperature
   bool doubled_bos = false, accepts_nonsense = false, no_label = false, thinks = false;
   bool unauthorised = false;
+  long trouble = 0;  ///< the status of every read, when not 0
+  bool healthy = true;
   std::string label_tokens_no = "[9,5]";
   int reads = 0;
   std::vector<HttpRequest>* asked = nullptr;  ///< where to keep what was asked
@@ -38,6 +40,9 @@ struct FakeServer {
     if (request.path == "/v1/models") {
       return ok_reply(fmt::format(R"({{"data":[{{"id":"{}","meta":{{"n_vocab":40}}}}]}})", model));
     }
+    if (request.path == "/health") {
+      return healthy ? ok_reply(R"({"status":"ok"})") : status_reply(503, "{}");
+    }
     const Json body = Json::parse(request.body);
     if (request.path == "/apply-template") {
       const bool on = body["chat_template_kwargs"]["enable_thinking"] == true;
@@ -51,6 +56,7 @@ struct FakeServer {
                        400,
                        R"({"error":{"message":"n_predict must be a number","type":"invalid_request_error"}})");
     }
+    if (trouble != 0) return status_reply(trouble, R"({"error":{"message":"not now"}})");
     return complete(body);
   }
 
@@ -292,6 +298,26 @@ TEST_CASE("a server that is away ends the probe, and one that is something else 
   CHECK(other.findings[0].capability == "engine");
   CHECK_FALSE(other.findings[0].ok);
   CHECK(other.can.verdict() == "nothing that can be read");
+}
+
+TEST_CASE("an outage is no word on what a server can do") {
+  FakeServer server;
+  server.trouble = GENERATE(408, 429, 502, 503, 504);
+  const ProbeResult found = probed(server);
+  REQUIRE(found.broke);
+  CHECK(found.broke->http_status == server.trouble);
+  for (const Finding& finding : found.findings) CHECK(finding.ok);
+}
+
+TEST_CASE("a 500 is an outage where the server's health is gone, else its answer") {
+  FakeServer server;
+  server.trouble = 500;
+  CHECK_FALSE(probed(server).broke);
+  CHECK(problems(server).at(0) == "exact read: http_error (HTTP 500: not now)");
+  server.healthy = false;
+  REQUIRE(probed(server).broke);
+  CHECK(probed(server).broke->http_status == 500);
+  CHECK(problems(server).empty());
 }
 
 namespace {

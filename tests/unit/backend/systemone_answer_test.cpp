@@ -120,6 +120,12 @@ TEST_CASE("systemone: yes or no is one number") {
                                                R"("probabilities":{"false":0.71,"true":0.3}})"));
   CHECK(both.distribution.labels[1].probability == 0.71);
   CHECK(both.native->printed_sum == Approx(1.01).epsilon(1e-15));
+  CHECK_FALSE(both.native->choice_differs);
+  // The probabilities count, and the contradiction is marked.
+  const Answer torn = answer(kNoul, reply_with(R"({"type":"noul","noul":0.9,)"
+                                               R"("probabilities":{"false":0.7,"true":0.3}})"));
+  CHECK(torn.distribution.labels[0].probability == 0.3);
+  CHECK(torn.native->choice_differs);
 }
 
 TEST_CASE("systemone: a choice has a number per option, in the order asked") {

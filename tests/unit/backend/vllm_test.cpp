@@ -91,10 +91,20 @@ TEST_CASE("vllm: the planned model is the one asked for, among several") {
   CHECK(facts(planned)["model"] == "tuned");
   CHECK(facts(planned)["context"] == 1024);
   CHECK(planned.learned().model == "tuned");
-  // Without a plan it is the first; its folder is nobody's business.
-  const Vllm unplanned = backend();
-  CHECK(facts(unplanned)["model"] == "base");
-  CHECK(unplanned.learned().model == "/m/base");
+  // Nobody knows which one is meant where none is named; folders are nobody's business.
+  const auto unplanned = converse_with<Identity>(
+      *backend().identify(), {ok_reply(R"({"version":"0.32.0"})"), ok_reply(two)});
+  CHECK(unplanned.failure().error_class == "several_models");
+  CHECK(unplanned.failure().message.find("several models (base, tuned)") != std::string::npos);
+  // Two names of one model are no question.
+  const Vllm aliased = backend();
+  CHECK(converse_with<Identity>(
+            *aliased.identify(),
+            {ok_reply(R"({"version":"0.32.0"})"),
+             ok_reply(R"({"data":[{"id":"small","root":"/m/a"},{"id":"a","root":"/m/a"}]})"),
+             ok_reply(kMetrics)})
+            .result()
+            .facts["model"] == "small");
   // A model that is not served shows by its name.
   spec.model = "absent";
   CHECK(facts(Vllm(spec, {}, {}))["model"] == "base");
@@ -230,6 +240,7 @@ struct WithoutIds {
     if (request.path == "/version") return ok_reply(R"({"version":"0.19.0"})");
     if (request.path == "/v1/models") return ok_reply(kModels);
     if (request.path == "/metrics") return ok_reply(kMetrics);
+    if (request.path == "/health") return ok_reply("");
     const Json body = Json::parse(request.body);
     if (request.path == "/tokenize") {
       if (body.contains("messages")) return vllm_tokens({1, 4});

@@ -61,6 +61,18 @@ TEST_CASE("probe says what a server can do, and ends with 1 when that is nothing
   CHECK(contains(shell.out.str(), "can read: nothing that can be read\n"));
 }
 
+TEST_CASE("probe says what to do about a server that cannot be asked", "[cli]") {
+  Shell shell;
+  TestServer loading({{"kind", "llamacpp"}, {"rules", {{{"do", {{"envelope", "loading"}}}}}}});
+  CHECK(shell.run({loading.url(), "--kind", "llamacpp"}) == 5);
+  CHECK(contains(shell.err.str(), "hint: it may still be loading its model"));
+  TestServer locked({{"kind", "llamacpp"}, {"rules", {{{"do", {{"envelope", "string-401"}}}}}}});
+  CHECK(shell.run({locked.url(), "--kind", "llamacpp"}) == 5);
+  CHECK(contains(shell.err.str(), "hint: --key-env VAR names"));
+  CHECK(shell.run({"http://127.0.0.1:1", "--kind", "llamacpp"}) == 5);
+  CHECK(contains(shell.err.str(), "hint: is it running"));
+}
+
 TEST_CASE("the plan's key goes to the server that the plan names, and nowhere else unasked",
           "[cli]") {
   Shell shell;

@@ -205,7 +205,8 @@ TEST_CASE("report prints, writes, and checks a copy", "[cli]") {
   CHECK(error.kind() == ErrorKind::drift);
   CHECK(contains(error.what(), "differs from the report in line 19\n  file:  | a | 5/6 |"));
   CHECK(contains(error.what(), "\n  store: | a | 5/5 |"));
-  CHECK(contains(error.hint(), "preval report --db " + shell.study.path().generic_string() + " -o "));
+  CHECK(
+      contains(error.hint(), "preval report --db " + shell.study.path().generic_string() + " -o "));
 
   shell.run({"report", "-o", path});
   copy = shell.files.read(path);
@@ -213,7 +214,7 @@ TEST_CASE("report prints, writes, and checks a copy", "[cli]") {
   CHECK(contains(shell.refused({"report", "--check", path}).what(),
                  "more\n  store: (the file ends)"));
   shell.files.replace(path, copy.substr(0, copy.size() - 1));
-  CHECK(contains(shell.refused({"report", "--check", path}).what(), "in its last line feed"));
+  CHECK(contains(shell.refused({"report", "--check", path}).what(), "only the last line feed"));
   CHECK(shell.refused({"report", "--check", shell.file("none.md")}).kind() == ErrorKind::usage);
 }
 

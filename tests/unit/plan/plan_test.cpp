@@ -125,6 +125,8 @@ const BadPlan kBadPlans[] = {
      "/repeats: expected a whole number, found true or false"},
     {R"([{"op":"replace","path":"/budget/usd","value":"1"}])",
      "/budget/usd: expected a number, found a string"},
+    {R"([{"op":"replace","path":"/authors","value":["A","a\u0000b"]}])",
+     "/authors: element 1 holds a zero character"},
     // values
     {R"([{"op":"replace","path":"/name","value":"a b"}])", "/name: \"a b\" cannot be a name"},
     {R"([{"op":"replace","path":"/arms/0/id","value":"../x"}])",

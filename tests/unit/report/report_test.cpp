@@ -143,6 +143,7 @@ TEST_CASE("calibration, agreement, coverage and completeness in the terminal", "
         "  a             5         5         0          0\n"
         "  b             5         4         1          0\n"
         "- arm c: not run: terms not accepted\n"
+        "- arm b: 1 read was given up; the same command asks again\n"
         "\n"
         "Attempts that gave no answer\n"
         "  arm  failure  attempts  given up\n"
@@ -173,6 +174,55 @@ TEST_CASE("hypotheses are printed with what decides them", "[report]") {
   check_says(text, "[brier of a less than of the published figures, on suite: boolq and paws]");
 }
 
+TEST_CASE("a hypothesis that was changed after the registration says by what", "[report]") {
+  ReportModel model;
+  model.plan.emplace();
+  for (const char* id : {"H1", "H2"}) {
+    ReportHypothesis& each = model.hypotheses.emplace_back();
+    each.id = id;
+    each.metric = "accuracy";
+    each.arms = {"a"};
+    each.dataset = "suite";
+    each.at_least = 0.5;
+  }
+  // The second one's place is 1; /hypotheses/10 is another one.
+  const char* fields[] = {"/repeats", "/hypotheses/1/at_least", "/hypotheses/10", "/hypotheses/1"};
+  for (int i = 0; i < 4; ++i) {
+    model.deviations.push_back({i + 1, fields[i], "0.6", "0.5", "why", "at"});
+  }
+  const std::string text = terminal(model, 300);
+  check_says(text, "[accuracy of a at least 0.5, on suite]");
+  check_says(text, "[accuracy of a at least 0.5, on suite; not as registered: deviation 2, 4]");
+  const Json json = Json::parse(render(model, ReportFormat::json, {}));
+  CHECK(json["hypotheses"][0]["deviations"] == Json::array());
+  CHECK(json["hypotheses"][1]["deviations"] == Json::array({2, 4}));
+}
+
+TEST_CASE("repeats and reversed options are compared, where any were asked", "[report]") {
+  SmallStudy study;
+  fill(study);
+  CHECK_FALSE(contains(terminal(model_of(study)), "The same question again"));
+
+  const auto boolq = small_records("boolq", QuestionType::noul, {"true", "false"}, {0, 1, 0});
+  study.begin();
+  const auto prompts = study.add_records("boolq", boolq);
+  const std::int64_t a = study.start("a");
+  study.answer(a, prompts[0], boolq[0], answer_of({0.875, 0.125}), 1);  // 0.9 at first
+  study.answer(a, prompts[1], boolq[1], answer_of({0.75, 0.25}), 1);    // 0.25: another choice
+  study.store().end_run("complete", 0);
+  const ReportModel model = model_of(study);
+  check_says(terminal(model),
+             "The same question again\n"
+             "  arm  asked again  answers  same choice   share  largest step\n"
+             "  a    repeat 1           2            1  50.0 %           0.5\n");
+  const Json json = Json::parse(render(model, ReportFormat::json, {}));
+  REQUIRE(json["stability"].size() == 1);
+  CHECK(json["stability"][0]["subset"] == "boolq");
+  CHECK(json["stability"][0]["n"] == 2);
+  CHECK(json["stability"][0]["same"] == 1);
+  CHECK(json["stability"][0]["largest_step"].get<double>() == 0.5);
+}
+
 TEST_CASE("no word on skill where records were never asked", "[report]") {
   SmallStudy study;
   fill(study);
@@ -197,6 +247,7 @@ TEST_CASE("every field of the JSON report is documented", "[report]") {
   model.hypotheses.emplace_back();
   model.deviations.push_back({1, "/repeats", "1", "2", "why", "at"});
   model.drift.emplace_back();
+  model.stability.emplace_back();
   model.arms.emplace_back().identity = "{}";
   ReportGroup& group = model.groups.emplace_back();
   group.id = "suite";

@@ -36,9 +36,10 @@ TEST_CASE("every event is a line of JSON, whatever is in it", "[run]") {
   events.progressed(progress);
   events.subset_done(progress, 3, 4);
   events.notice("look");
+  events.detail("closer");
   events.ended("incomplete", 4, 5);
   const std::vector<Json> lines = lines_of(files.content["events.jsonl"]);
-  REQUIRE(lines.size() == 7);
+  REQUIRE(lines.size() == 8);
   for (const Json& line : lines) CHECK(is_utc_text(line["at"].get<std::string>()));
   CHECK(lines[0]["event"] == "stage_started");
   CHECK(lines[0]["arm"].is_null());
@@ -53,8 +54,10 @@ TEST_CASE("every event is a line of JSON, whatever is in it", "[run]") {
                                 {"total", 4}}
                                .dump());
   CHECK(lines[5]["text"] == "look");
-  CHECK(lines[6]["exit_code"] == 4);
-  CHECK(lines[6]["missing_reads"] == 5);
+  CHECK(lines[6]["event"] == "detail");
+  CHECK(lines[6]["text"] == "closer");
+  CHECK(lines[7]["exit_code"] == 4);
+  CHECK(lines[7]["missing_reads"] == 5);
 }
 
 TEST_CASE("no file, no events", "[run]") {

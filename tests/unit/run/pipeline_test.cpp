@@ -374,6 +374,28 @@ TEST_CASE("asked to stop while the data is verified, a run ends at once and can 
   CHECK(study.value("SELECT count(*) FROM prediction") == "16");
 }
 
+TEST_CASE("a checkpoint that is not the registered one is drift, and no folder of it is told") {
+  Study study;
+  study.write("models/model.gguf", "other weights");
+  study.plan()["checkpoints"][0]["files"] = {
+      {{"name", "model.gguf"}, {"sha256", sha256_hex("weights")}}};
+  Json backend = Study::served("exact", "llamacpp", "");
+  backend.erase("url");
+  backend["server"] = {{"command", {"sh", "-c", "exit 1", "{port}"}}};
+  study.only(backend);
+  study.lock();
+  RunOptions options;
+  options.checkpoints = study.folder() / "models";
+  CHECK(study.run(options).exit_code() == 3);
+  CHECK(study.value("SELECT kind || ' ' || name || ': ' || detail FROM v_drift") ==
+        fmt::format("arm a: checkpoint file model.gguf: registered sha256 {}, found {}",
+                    sha256_hex("weights"), sha256_hex("other weights")));
+  // What stopped it next is no drift.
+  study.write("models/model.gguf", "weights");
+  CHECK(study.run(options).exit_code() == 5);
+  CHECK(study.value("SELECT count(*) FROM v_drift") == "0");
+}
+
 TEST_CASE("asked to stop while a checkpoint is checked, an arm ends at once") {
   Study study;
   const std::string weights(3 * 1024 * 1024, 'w');

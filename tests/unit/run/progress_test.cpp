@@ -50,6 +50,20 @@ TEST_CASE("away from a terminal there is one line per tenth") {
   CHECK(text.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("details are for those who asked for more") {
+  const auto printed = [](ProgressPrinter::Look look) {
+    std::ostringstream out;
+    ManualClock clock;
+    ProgressPrinter(out, clock, look).detail("record 1\x1b[0m");
+    return out.str();
+  };
+  CHECK(printed({}).empty());
+  ProgressPrinter::Look more;
+  more.verbose = true;
+  CHECK(printed(more).find("  record 1") == 0);
+  CHECK(printed(more).find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("away from a terminal a few quick records are not worth a line each") {
   std::ostringstream out;
   ManualClock clock;

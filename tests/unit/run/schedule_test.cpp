@@ -60,6 +60,7 @@ class ListTransport final : public Transport {
       if (!statuses_.empty()) {
         reply.status = statuses_.front();
         statuses_.pop_front();
+        reply.retry_after = retry_after;
       }
     }
     open_.push_back([reply, done] { done(reply); });
@@ -74,6 +75,7 @@ class ListTransport final : public Transport {
   }
   std::size_t in_flight() const override { return open_.size(); }
 
+  std::string retry_after;  // of the replies whose statuses were given
   int reads = 0;
   std::size_t most_in_flight = 0;
   std::vector<std::size_t> beside;  // by read: how many requests were in flight when it started
@@ -255,6 +257,34 @@ TEST_CASE("nothing is begun while a server recovers") {
   REQUIRE(outcome.begun_when_failed.size() == 6);
   for (const int begun : outcome.begun_when_failed) CHECK(begun == 6);
   CHECK(outcome.answered == 12);
+}
+
+TEST_CASE("a pause that a server asks for is told, once for all that it holds") {
+  std::vector<std::chrono::milliseconds> told;
+  ListTransport transport({503, 503, 503});
+  transport.retry_after = "60";
+  ManualClock clock;
+  Backoff backoff(100ms, 1000ms, 1);
+  int given = 0;
+  ScheduleHooks hooks;
+  hooks.next = [&]() -> std::optional<Job> {
+    if (given++ == 3) return std::nullopt;
+    Job job;
+    job.record = std::make_shared<Record>();
+    job.prompt = std::make_shared<Prompt>();
+    return job;
+  };
+  hooks.answered = [](const Job&, const Answer&) {};
+  hooks.failed = [](const Job&, const Failure&, int, bool) {};
+  hooks.asked_to_wait = [&](std::chrono::milliseconds pause) { told.push_back(pause); };
+  hooks.stop = [] { return 0; };
+  hooks.idle = [] {};
+  hooks.server_ended = []() -> std::optional<std::string> { return std::nullopt; };
+  const auto end =
+      run_schedule(OneExchange(), transport, Endpoint(), clock, backoff, {3, 4, 8}, hooks);
+  CHECK(end.kind == ScheduleEnd::Kind::done);
+  // The clock stands still while the three fail: they ask for the same minute.
+  CHECK(told == std::vector<std::chrono::milliseconds>{60s});
 }
 
 TEST_CASE("jobs are left when every one under way has failed for good: they are asked, too") {

@@ -180,6 +180,20 @@ TEST_CASE("a server that contradicts the plan is asked nothing, and the deviatio
   CHECK(too_many.value("SELECT count(*) FROM event WHERE kind = 'hint'") == "1");
 }
 
+TEST_CASE("everything in which a server contradicts the plan is named at once, with one remedy") {
+  Served served(script("llamacpp"));
+  served.backend()["model"] = "another";
+  served.backend()["context"] = 999999;
+  CHECK(served.run().exit_code() == 5);
+  const std::string said = fmt::format("{}", fmt::join(served.study.listener.notices, "\n"));
+  INFO(said);
+  CHECK(contains(said, "model: test-model (plan: another); context: "));
+  CHECK(contains(said, "tokens (plan: 999999)"));
+  CHECK(contains(said,
+                 "--field /backends/0/model --from '\"another\"' --to '\"test-model\"' --field "
+                 "/backends/0/context --from 999999 --to "));
+}
+
 TEST_CASE("replies in chunks and gzip are replies like any other") {
   Served served(script("vllm", {{{"do", {{"chunked", true}, {"gzip", true}}}}}));
   CHECK(served.run().exit_code() == 0);

@@ -32,8 +32,9 @@ class Listener final : public RunEvents {
   }
   void subset_done(const Progress&, std::int64_t, std::int64_t) override { ++subsets; }
   void notice(std::string_view text) override { notices.emplace_back(text); }
+  void detail(std::string_view text) override { details.emplace_back(text); }
 
-  std::vector<std::string> stages, notices;
+  std::vector<std::string> stages, notices, details;
   Progress last;
   int subsets = 0;
   std::function<void(const Progress&)> on_progress;

@@ -127,6 +127,10 @@ TEST_CASE("only the first answer to the prompt as written is the headline", "[st
           study.db(),
           "SELECT arm, subset, variant, repeat, n_answered FROM v_completeness WHERE arm = 'a'") ==
       "a|boolq|none|0|3\na|massive|none|0|2\na|massive|none|1|1\na|massive|reversed|0|1");
+  // By option, not by place: 0.8 for "play" at first, 0.1 both later times.
+  CHECK(rows_of(study.db(),
+                "SELECT arm, subset, variant, repeat, n, same, share, round(largest_step, 9) FROM "
+                "v_stability") == "a|massive|none|1|1|0|0.0|0.7\na|massive|reversed|0|1|0|0.0|0.7");
 }
 
 TEST_CASE("predictions and labels come with names", "[store]") {
