@@ -41,6 +41,7 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   options.arms = given.arms;
   options.subsets = given.subsets;
   options.limit = given.limit;
+  if (given.shard) options.shard = parse_shard(*given.shard);
   options.exploratory = given.exploratory;
   options.retry_failed = given.retry_failed == "yes";
   options.accepted_terms = {given.accepted_terms.begin(), given.accepted_terms.end()};
@@ -92,6 +93,12 @@ void print_dry_run(Context& context, const OpenPlan& plan, const RunOptions& opt
   if (left_out > 0 && !context.quiet) {
     context.err << "left out: subsets that are not here or not what was registered (preval verify "
                    "names them), and questions too wide for the arm\n";
+    if (options.shard) {
+      context.err << fmt::format(
+          "of a subset that is not here, one record in {} is taken for this "
+          "shard's\n",
+          options.shard->of);
+    }
   }
 }
 
@@ -180,6 +187,7 @@ std::string command_text(const StudyOptions& given, const std::optional<Simulati
   for (const std::string& arm : given.arms) text += " --arm " + quoted(arm);
   for (const std::string& subset : given.subsets) text += " --subset " + quoted(subset);
   if (given.limit) text += fmt::format(" --limit {}", *given.limit);
+  if (given.shard) text += " --shard " + parse_shard(*given.shard).text();
   if (given.exploratory) text += " --exploratory";
   if (given.retry_failed != "yes") text += " --retry-failed " + given.retry_failed;
   for (const std::string& terms : given.accepted_terms) text += " --accept-terms " + quoted(terms);
@@ -214,6 +222,10 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
   command.add_option("--subset", options.subsets, "Only this subset (repeatable)")->type_name("S");
   command.add_option("--limit", options.limit, "Only the first N records of each subset; noted")
       ->type_name("N");
+  command
+      .add_option("--shard", options.shard,
+                  "Only part I of N of the records, for N machines; preval merge unites them")
+      ->type_name("I/N");
   command
       .add_option("--retry-failed", options.retry_failed,
                   "yes, or no: leave what earlier runs gave up")
@@ -252,6 +264,7 @@ void run_study(Context& context, const StudyOptions& given,
   info.host = host_text();
   info.exploratory = given.exploratory;
   info.limit = given.limit;
+  info.shard = options.shard;
   info.command = command_text(given, simulated);
   info.simulated =
       std::any_of(plan.effective.backends.begin(), plan.effective.backends.end(),

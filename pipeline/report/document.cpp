@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.h"
 #include "report/wording.h"
@@ -25,6 +27,24 @@ std::vector<std::string> partly_asked(const ReportModel& model) {
   return arms;
 }
 
+/// The shards that a store holds when it holds nothing but some of them: "1/4", "3/4".
+std::vector<std::string> only_shards(const ReportModel& model) {
+  std::set<std::pair<std::int64_t, std::int64_t>> found;  // of how many, which
+  for (const ReportRun& run : model.runs) {
+    if (run.exploratory != model.exploratory) continue;
+    if (!run.shard && !run.record_limit) return {};
+    if (!run.shard) continue;
+    found.emplace(*run.shards, *run.shard);
+  }
+  std::map<std::int64_t, std::int64_t> count;
+  std::vector<std::string> shards;
+  for (const auto& [of, index] : found) {
+    if (++count[of] == of) return {};
+    shards.push_back(fmt::format("{}/{}", index, of));
+  }
+  return shards;
+}
+
 std::vector<std::string> banners_of(const ReportModel& model) {
   std::vector<std::string> banners;
   if (model.simulated) {
@@ -37,6 +57,12 @@ std::vector<std::string> banners_of(const ReportModel& model) {
     banners.push_back(
         "EXPLORATORY: these answers are not part of the registered study; they were read with "
         "--exploratory.");
+  }
+  if (const std::vector<std::string> shards = only_shards(model); !shards.empty()) {
+    banners.push_back(fmt::format(
+        "SHARD {}: this store holds a part of the records. The others are read into stores of "
+        "their own, and preval merge unites them.",
+        list_of(shards)));
   }
   if (model.scored) {
     const std::vector<std::string> partial = partly_asked(model);

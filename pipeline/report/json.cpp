@@ -277,6 +277,8 @@ Json provenance_json(const ReportModel& model) {
                     {"outcome", text_or_null(run.outcome)},
                     {"exploratory", run.exploratory},
                     {"limit", run.record_limit ? Json(*run.record_limit) : Json()},
+                    {"shard", run.shard ? Json(*run.shard) : Json()},
+                    {"shards", run.shards ? Json(*run.shards) : Json()},
                     {"command", run.command},
                     {"preval", run.tool_version},
                     {"git_commit", text_or_null(run.git_commit)},

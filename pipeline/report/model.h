@@ -187,6 +187,7 @@ struct ReportRun {
   std::string started_at, ended_at, outcome, tool_version, git_commit, host, command;
   bool exploratory = false;
   std::optional<std::int64_t> record_limit;
+  std::optional<std::int64_t> shard, shards;
 };
 
 struct ReportModel {

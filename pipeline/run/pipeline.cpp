@@ -60,8 +60,8 @@ class Run {
     const VerifyResult found = verify_data(
         seams_.files, plan_, options_.data, warn,
         [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
-          verified.push_back(
-              index_subset(store_, plan_.effective, wording_, group, subset, {}, records));
+          verified.push_back(index_subset(store_, plan_.effective, wording_, group, subset, {},
+                                          records, options_.shard));
         },
         [&] { return seams_.interrupt.level() > 0; });
     for (const SubsetCheck& check : found.subsets) {
@@ -209,13 +209,20 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
   const auto records_of = [&](const Subset& subset) {
     return std::min<std::int64_t>(subset.records, options.limit.value_or(subset.records));
   };
+  // Of those, the shard's, as far as can be told without looking at them.
+  const auto about_ours = [&](std::int64_t count) {
+    return options.shard ? (count + options.shard->of / 2) / options.shard->of : count;
+  };
+  const auto is_ours = [&](const std::string& record_sha256) {
+    return !options.shard || options.shard->holds(record_sha256);
+  };
   const auto times_of = [&](const DatasetGroup& group, const Subset& subset) {
     return effective.repeats * static_cast<std::int64_t>(variants_of(group, subset.type).size());
   };
   for (const DatasetGroup& group : effective.datasets) {
     for (const Subset& subset : group.subsets) {
       if (selected(options.subsets, subset.id))
-        registered += records_of(subset) * times_of(group, subset);
+        registered += about_ours(records_of(subset)) * times_of(group, subset);
     }
   }
   verify_data(
@@ -223,9 +230,13 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
       [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
         if (!selected(options.subsets, subset.id)) return;
         names.push_back(subset.id);
-        const std::int64_t count = records_of(subset), times = times_of(group, subset);
+        const std::int64_t times = times_of(group, subset);
+        records.resize(static_cast<std::size_t>(records_of(subset)));
+        std::erase_if(records, [&](const Record& record) { return !is_ours(record.sha256); });
+        const auto count = static_cast<std::int64_t>(records.size());
+        registered += (count - about_ours(records_of(subset))) * times;
         here += count * times;
-        too_wide += times * std::count_if(records.begin(), records.begin() + count, is_too_wide);
+        too_wide += times * std::count_if(records.begin(), records.end(), is_too_wide);
       });
   for (const Arm& arm : effective.arms) {
     if (!selected(options.arms, arm.id)) continue;
@@ -238,18 +249,19 @@ std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOption
     if (effective.backend(arm.backend).read != ReadMode::native) each.left_out += too_wide;
     if (store != nullptr) {
       const std::string settings = answer_settings(effective, arm).dump();
-      Stmt count(
+      Stmt stored(
           *store,
-          "SELECT count(*) FROM prediction p JOIN configuration c ON c.id = p.configuration_id "
+          "SELECT lower(hex(substr(r.sha256, 1, 8))) FROM prediction p JOIN configuration c ON "
+          "c.id = p.configuration_id "
           "JOIN arm a ON a.id = c.arm_id JOIN prompt q ON q.id = p.prompt_id JOIN record r ON "
           "r.id = q.record_id JOIN subset s ON s.id = r.subset_id WHERE a.name = ? AND "
           "c.current = 1 AND c.settings = ? AND q.current = 1 AND r.current = 1 AND "
           "p.exploratory = ? AND r.position < ? AND s.name IN (SELECT value FROM json_each(?))");
-      count.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
-      count.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
-      count.bind(5, names.dump());
-      count.step();
-      each.stored = std::min(count.integer(0), each.registered - each.left_out);
+      stored.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
+      stored.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
+      stored.bind(5, names.dump());
+      while (stored.step()) each.stored += is_ours(stored.text(0)) ? 1 : 0;
+      each.stored = std::min(each.stored, each.registered - each.left_out);
     }
     arms.push_back(each);
   }

@@ -14,6 +14,7 @@
 #include "plan/lock.h"
 #include "run/events.h"
 #include "store/store.h"
+#include "suite/shard.h"
 
 namespace preval {
 
@@ -21,6 +22,7 @@ struct RunOptions {
   std::optional<std::filesystem::path> data;  ///< overrides every group's data folder
   std::vector<std::string> arms, subsets;     ///< empty: all
   std::optional<int> limit;                   ///< first N records of each subset
+  std::optional<Shard> shard;                 ///< of those, the ones in this part
   bool exploratory = false;
   bool retry_failed = true;              ///< ask again what earlier runs gave up
   std::set<std::string> accepted_terms;  ///< terms ids
@@ -62,8 +64,10 @@ struct RunSeams {
 struct ArmPlan {
   std::string arm, state;  ///< state: what would stop it ("terms not accepted"), or empty
   bool confirmatory = false;
-  std::int64_t registered = 0;  ///< reads that the plan asks for, of the selected subsets
-  std::int64_t left_out = 0;    ///< of which of subsets that are not here, or too wide for this arm
+  /// Reads that the plan asks for, of the selected subsets. Of a shard: its own; of a subset that
+  /// is not here nobody knows which those are, so it counts as one part of as many equal ones.
+  std::int64_t registered = 0;
+  std::int64_t left_out = 0;  ///< of which of subsets that are not here, or too wide for this arm
   std::int64_t stored = 0;
 
   std::int64_t to_ask() const { return state.empty() ? registered - left_out - stored : 0; }

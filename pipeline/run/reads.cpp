@@ -148,7 +148,7 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
         const auto known = std::find(subsets[s].group->variants.begin(),
                                      subsets[s].group->variants.end(), variant);
         for (std::size_t i = 0; i < count; ++i) {
-          if (prompts[i] == 0) continue;  // no prompt of this form: see left_out()
+          if (prompts[i] == 0) continue;  // no prompt of this form (left_out()), or another shard's
           ++list.total[s];
           if (store.has_prediction(configuration, prompts[i], repeat)) {
             ++list.done[s];
@@ -176,8 +176,8 @@ std::int64_t leave_failed(ReadList& list, const Store& store, std::int64_t confi
 std::vector<PendingRead> take_smoke_reads(ReadList& list, const std::vector<SubsetIndex>& subsets) {
   const auto rest =
       std::stable_partition(list.pending.begin(), list.pending.end(), [&](const PendingRead& read) {
-        const auto wanted = static_cast<std::size_t>(subsets[read.subset].group->smoke.records);
-        return read.position >= wanted || read.variant != "none" || read.repeat != 0;
+        return read.position >= subsets[read.subset].smoke_end || read.variant != "none" ||
+               read.repeat != 0;
       });
   std::vector<PendingRead> smoke(rest, list.pending.end());
   list.pending.erase(rest, list.pending.end());

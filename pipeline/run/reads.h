@@ -34,8 +34,8 @@ ReadList missing_reads(const Store& store, std::int64_t configuration,
 /// Takes out of the list what earlier runs gave up. Returns how many that were.
 std::int64_t leave_failed(ReadList& list, const Store& store, std::int64_t configuration);
 
-/// Takes out of the pending reads what smoke asks: the first `records` of each subset, base
-/// variant, once.
+/// Takes out of the pending reads what smoke asks: the first `records` of each subset that
+/// are in the shard, base variant, once.
 std::vector<PendingRead> take_smoke_reads(ReadList& list, const std::vector<SubsetIndex>& subsets);
 
 /// Where reads come from and go to.

@@ -13,6 +13,16 @@ bool can_be_asked(const Record& record, PromptForm form) {
   return form == PromptForm::native ? !record.input.contains("model") : !is_too_wide(record);
 }
 
+/// One past the last of the first `count` records of the shard.
+std::size_t end_of_first(int count, const std::vector<Record>& records,
+                         const std::optional<Shard>& shard) {
+  std::size_t end = 0;
+  for (; count > 0 && end < records.size(); ++end) {
+    if (!shard || shard->holds(records[end].sha256)) --count;
+  }
+  return end;
+}
+
 }  // namespace
 
 std::vector<std::string> variants_of(const DatasetGroup& group, QuestionType type) {
@@ -41,9 +51,15 @@ std::optional<Record> first_record(Files& files, const SubsetIndex& index, Promp
 
 SubsetIndex index_subset(Store& store, const Plan& plan, const PromptFile& wording,
                          const DatasetGroup& group, const Subset& subset,
-                         const std::filesystem::path& path, const std::vector<Record>& records) {
-  SubsetIndex index{&group, &subset, path, store.put_records(group.id, subset.id, records), {}, {}};
-  for (const Record& record : records) index.too_wide.count(record);
+                         const std::filesystem::path& path, const std::vector<Record>& records,
+                         const std::optional<Shard>& shard) {
+  const auto is_ours = [&](const Record& record) { return !shard || shard->holds(record.sha256); };
+  SubsetIndex index{&group, &subset, path, store.put_records(group.id, subset.id, records),
+                    {},     {},      {}};
+  index.smoke_end = end_of_first(group.smoke.records, records, shard);
+  for (const Record& record : records) {
+    if (is_ours(record)) index.too_wide.count(record);
+  }
   std::set<PromptForm> forms;
   for (const Arm& arm : plan.arms) forms.insert(prompt_form(plan.backend(arm.backend).read));
   for (const PromptForm form : forms) {
@@ -51,7 +67,7 @@ SubsetIndex index_subset(Store& store, const Plan& plan, const PromptFile& wordi
       std::vector<std::int64_t>& prompts = index.prompts[{form, variant}];
       prompts.reserve(records.size());
       for (std::size_t i = 0; i < records.size(); ++i) {
-        if (form != PromptForm::native && is_too_wide(records[i])) {
+        if (!is_ours(records[i]) || (form != PromptForm::native && is_too_wide(records[i]))) {
           prompts.push_back(0);
           continue;
         }

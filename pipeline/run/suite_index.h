@@ -9,6 +9,7 @@
 
 #include "read/prompt.h"
 #include "store/store.h"
+#include "suite/shard.h"
 #include "suite/verify.h"
 
 namespace preval {
@@ -18,8 +19,10 @@ struct SubsetIndex {
   const Subset* subset = nullptr;
   std::filesystem::path path;
   std::vector<std::int64_t> records;  ///< record.id by position
-  TooWide too_wide;                   ///< of its records, for reads by token
-  /// Form, variant → prompt.id by position; 0 where the record cannot be put in this form.
+  TooWide too_wide;                   ///< of its records in the shard, for reads by token
+  std::size_t smoke_end = 0;          ///< records before this position are smoke reads
+  /// Form, variant → prompt.id by position; 0 where the record cannot be put in this form or is of
+  /// another shard.
   std::map<std::pair<PromptForm, std::string>, std::vector<std::int64_t>> prompts;
 };
 
@@ -35,10 +38,12 @@ std::string left_out(const SubsetIndex& index, PromptForm form);
 std::optional<Record> first_record(Files& files, const SubsetIndex& index, PromptForm form);
 
 /// Renders every prompt of a subset, in the forms that the plan's arms ask for, and registers
-/// records and prompts in the store. Records that cannot be put to a model by token (more than 26
+/// records and prompts in the store: of a shard, where one is given, all records and its own
+/// prompts. Records that cannot be put to a model by token (more than 26
 /// alternatives) are a usage error that names them, when an arm reads by token.
 SubsetIndex index_subset(Store& store, const Plan& plan, const PromptFile& wording,
                          const DatasetGroup& group, const Subset& subset,
-                         const std::filesystem::path& path, const std::vector<Record>& records);
+                         const std::filesystem::path& path, const std::vector<Record>& records,
+                         const std::optional<Shard>& shard);
 
 }  // namespace preval

@@ -291,6 +291,8 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_run', 'plan_sha256', 'digest', 'of the plan'),
   ('v_run', 'effective_sha256', 'digest', 'of the plan with its deviations'),
   ('v_run', 'ledger_head', 'digest', 'of the last deviation'),
+  ('v_run', 'shard', 'number', '--shard: the part of the records that was asked; NULL: all'),
+  ('v_run', 'shards', 'number', 'into how many parts the records were split; NULL: not'),
   ('v_stage', '*', '', 'stages of runs: verify, checkpoint, boot, preflight, smoke, reads, stop'),
   ('v_stage', 'run', 'number', 'run in which it happened (v_run)'),
   ('v_stage', 'arm', 'name', 'arm; NULL: of the whole run'),

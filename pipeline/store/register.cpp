@@ -140,31 +140,34 @@ std::int64_t put_run(Db& db, const OpenPlan& plan, const RunInfo& info, const st
   Stmt put(
       db,
       "INSERT INTO run (started_at, tool_version, git_commit, plan_sha256, effective_sha256, "
-      "ledger_head, exploratory, record_limit, host, command) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
-      "?)");
+      "ledger_head, exploratory, record_limit, host, command, shard, shards) VALUES (?, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?, ?, ?)");
   put.bind(1, now).bind(2, info.tool_version);
   put.bind(3, info.git_commit.empty() ? std::nullopt : std::optional(info.git_commit));
   put.bind(4, plan.sha256).bind(5, plan.effective_sha256);
   put.bind(6, plan.ledger_head.empty() ? std::nullopt : std::optional(plan.ledger_head));
   put.bind(7, info.exploratory).bind(8, info.limit).bind(9, info.host).bind(10, info.command);
+  if (info.shard) put.bind(11, info.shard->index).bind(12, info.shard->of);
   put.run();
   return db.last_insert_rowid();
 }
 
-/// A run goes on where the last one stopped unless that one was complete. One that never ended was
-/// killed, or its machine went down.
+/// A run goes on where the last one stopped unless that one was complete or of another shard. One
+/// that never ended was killed, or its machine went down.
 void mark_resume(Db& db, std::int64_t run, const std::string& now) {
   Stmt last(
       db,
-      "SELECT id, started_at, ended_at, outcome FROM run WHERE id < ? ORDER BY id DESC LIMIT 1");
+      "SELECT id, started_at, ended_at, outcome, (shard, shards) IS (SELECT shard, shards FROM run "
+      "WHERE id = ?1) FROM run WHERE id < ?1 ORDER BY id DESC LIMIT 1");
   last.bind(1, run);
   if (!last.step()) return;
   const std::int64_t before = last.integer(0);
   const std::string started = last.text(1);
   const bool ended = !last.is_null(2);
   const std::string outcome = last.text(3);
+  const bool same_part = last.integer(4) == 1;
   last.reset();
-  if (ended && outcome == "complete") return;
+  if (ended && (outcome == "complete" || !same_part)) return;
   db.exec("UPDATE run SET outcome = 'killed' WHERE ended_at IS NULL AND outcome IS NULL AND id < " +
           std::to_string(run));
   Stmt put(db, "INSERT INTO event (run_id, at, kind, detail) VALUES (?, ?, 'resume', ?)");

@@ -27,8 +27,11 @@ CREATE TABLE run (             -- one call of `preval run` or `preval rehearse`
   ledger_head   TEXT,
   exploratory   INTEGER NOT NULL CHECK (exploratory IN (0, 1)),
   record_limit  INTEGER,               -- --limit
+  shard         INTEGER,               -- --shard: this part of the records …
+  shards        INTEGER,               -- … of so many; NULL: all of them (suite/shard.h)
   command       TEXT NOT NULL,         -- what was called, without folders: they are this machine's
-  host          TEXT                   -- processor, cores, operating system
+  host          TEXT,                  -- processor, cores, operating system
+  CHECK ((shard IS NULL) = (shards IS NULL) AND coalesce(shard BETWEEN 1 AND shards, 1))
 ) STRICT;
 
 CREATE TABLE subset (          -- what the plan registered, and what the last run found

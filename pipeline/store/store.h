@@ -16,11 +16,12 @@
 #include "plan/lock.h"
 #include "store/db.h"
 #include "store/row_digest.h"
+#include "suite/shard.h"
 #include "suite/verify.h"
 
 namespace preval {
 
-inline constexpr int kSchemaVersion = 6;
+inline constexpr int kSchemaVersion = 7;
 /// "Prev" as a 32-bit number: SQLite's application_id of our files.
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
@@ -64,6 +65,7 @@ struct RunInfo {
   std::string tool_version, git_commit, host;
   bool exploratory = false, simulated = false;
   std::optional<int> limit;
+  std::optional<Shard> shard;
   std::string command;  ///< what was called, as a reader would repeat it: without folders
 };
 

@@ -372,7 +372,7 @@ ORDER BY a.position, p.run_id;
 CREATE VIEW v_run AS
 SELECT u.id AS run, u.started_at, u.ended_at, u.outcome, u.exit_code, u.exploratory, u.record_limit,
        u.tool_version, u.git_commit, u.host, u.plan_sha256, u.effective_sha256, u.ledger_head,
-       u.command
+       u.command, u.shard, u.shards
 FROM run u ORDER BY u.id;
 
 CREATE VIEW v_stage AS

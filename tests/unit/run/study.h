@@ -199,6 +199,7 @@ class Study {
     info.simulated = plan.effective.backends.front().kind == "simulated";
     info.exploratory = options.exploratory;
     info.limit = options.limit;
+    info.shard = options.shard;
     return run_pipeline(seams, store, plan, Json(), options, info);
   }
 
