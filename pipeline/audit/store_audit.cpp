@@ -292,23 +292,8 @@ class StoreAudit {
       return;
     }
     add("logical digest", seal.digest, now.digest);
-    // Which groups differ: a row that was changed together with its own digest, one that was taken
-    // out or put in, or one that counts now and did not.
-    for (const EvidenceGroup& before : seal.groups) {
-      const auto found = std::find_if(now.groups.begin(), now.groups.end(), [&](const auto& each) {
-        return each.name() == before.name();
-      });
-      if (found == now.groups.end()) {
-        add(before.name(), fmt::format("{} rows", before.rows), "none");
-      } else if (!(*found == before)) {
-        add(before.name(), fmt::format("{} rows, {}", before.rows, before.digest),
-            fmt::format("{} rows, {}", found->rows, found->digest));
-      }
-    }
-    for (const EvidenceGroup& group : now.groups) {
-      const bool known = std::any_of(seal.groups.begin(), seal.groups.end(),
-                                     [&](const auto& each) { return each.name() == group.name(); });
-      if (!known) add(group.name(), "none", fmt::format("{} rows", group.rows));
+    for (const GroupDifference& each : group_differences(seal.groups, now.groups)) {
+      add(each.group, each.before, each.now);
     }
   }
 

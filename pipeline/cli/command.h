@@ -30,6 +30,7 @@ void add_deviate(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_rehearse(CLI::App& app, Context& context);
 void add_probe(CLI::App& app, Context& context);
+void add_merge(CLI::App& app, Context& context);
 void add_score(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_audit(CLI::App& app, Context& context);

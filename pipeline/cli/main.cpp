@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   add_run(app, context);
   add_rehearse(app, context);
   add_probe(app, context);
+  add_merge(app, context);
   add_score(app, context);
   add_report(app, context);
   add_audit(app, context);

@@ -17,7 +17,6 @@
 #include "run/json_events.h"
 #include "run/progress.h"
 #include "score/score.h"
-#include "store/seal.h"
 
 namespace preval {
 
@@ -105,23 +104,7 @@ void print_dry_run(Context& context, const OpenPlan& plan, const RunOptions& opt
 void score_and_report(Context& context) {
   Db db = open_store(context.db, Db::Mode::read_write);
   recompute_scores(db, context.clock, tool_version());
-  const Seal seal = seal_store(db, context.files, context.clock);
-  const ReportModel model = build_report(db);
-  RenderOptions look;
-  look.color = use_color(context, STDOUT_FILENO);
-  look.width = terminal_width(STDOUT_FILENO);
-  look.brief = true;  // the whole report is in the files
-  context.out << render(model, ReportFormat::table, look) << std::flush;
-  for (const auto& [format, ending] :
-       {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
-    context.files.replace(report_path(context.db, ending), render(model, format, {}));
-  }
-  if (!context.quiet) {
-    context.err << fmt::format("store   {}\nseal    {}: {}\nreport  {}\n        {}\n",
-                               context.db.string(), seal_path(context.db).string(), seal.digest,
-                               report_path(context.db, "md").string(),
-                               report_path(context.db, "json").string());
-  }
+  report_results(context, db, seal_store(db, context.files, context.clock));
 }
 
 void say_what_is_missing(Context& context, const OpenPlan& plan,
@@ -212,6 +195,25 @@ std::filesystem::path root_of(const std::filesystem::path& plan) {
 
 std::filesystem::path checkpoint_folder(const std::filesystem::path& plan) {
   return root_of(plan) / ".local/checkpoints";
+}
+
+void report_results(Context& context, Db& db, const Seal& seal) {
+  const ReportModel model = build_report(db);
+  RenderOptions look;
+  look.color = use_color(context, STDOUT_FILENO);
+  look.width = terminal_width(STDOUT_FILENO);
+  look.brief = true;  // the whole report is in the files
+  context.out << render(model, ReportFormat::table, look) << std::flush;
+  for (const auto& [format, ending] :
+       {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
+    context.files.replace(report_path(context.db, ending), render(model, format, {}));
+  }
+  if (!context.quiet) {
+    context.err << fmt::format("store   {}\nseal    {}: {}\nreport  {}\n        {}\n",
+                               context.db.string(), seal_path(context.db).string(), seal.digest,
+                               report_path(context.db, "md").string(),
+                               report_path(context.db, "json").string());
+  }
 }
 
 void add_study_options(CLI::App& command, StudyOptions& options) {

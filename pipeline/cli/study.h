@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "run/pipeline.h"
+#include "store/seal.h"
 
 namespace preval {
 
@@ -26,6 +27,9 @@ std::filesystem::path root_of(const std::filesystem::path& plan);
 
 /// Where checkpoint files lie unless --checkpoints says otherwise.
 std::filesystem::path checkpoint_folder(const std::filesystem::path& plan);
+
+/// Prints the results table of the store at context.db and writes the reports beside it.
+void report_results(Context& context, Db& db, const Seal& seal);
 
 /// Runs the plan into the store at context.db, scores it, prints the results table and writes the
 /// reports beside the store. `simulated` replaces every backend by a simulation.

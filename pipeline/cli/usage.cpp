@@ -51,6 +51,8 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   } else if (is(CLI::ExitCodes::RequiredError)) {
     if (command == &app) what = "a command is needed";
     if (what == "plan is required") what = called + " needs a PLAN";
+    if (what == "output is required" || what == "inputs is required")
+      what = called + " needs OUT.db, which it makes, and the stores to unite";
   }
   return fmt::format("preval: {}\n  hint: {} --help shows what it takes\n", printable(what),
                      called);

@@ -193,6 +193,11 @@ Stmt& Stmt::bind_null(int index) {
   return *this;
 }
 
+Stmt& Stmt::bind_column(int index, const Stmt& row, int column) {
+  check_bind(sqlite3_bind_value(handle_, index, sqlite3_column_value(row.handle_, column)), *db_);
+  return *this;
+}
+
 bool Stmt::step() {
   const int code = sqlite3_step(handle_);
   if (code == SQLITE_ROW) return true;

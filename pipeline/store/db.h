@@ -63,6 +63,8 @@ class Stmt {
   Stmt& bind(int index, const char* value) { return bind(index, std::string_view(value)); }
   Stmt& bind_blob(int index, std::string_view bytes);
   Stmt& bind_null(int index);
+  /// The value of a column of another statement's row, whichever connection that is of.
+  Stmt& bind_column(int index, const Stmt& row, int column);
   template <class T>
   Stmt& bind(int index, const std::optional<T>& value) {
     return value ? bind(index, *value) : bind_null(index);

@@ -313,7 +313,7 @@ INSERT INTO dictionary (view, column, unit, meaning) VALUES
   ('v_event', 'at', 'UTC', 'when'),
   ('v_event', 'run', 'number', 'run in which it happened (v_run)'),
   ('v_event', 'arm', 'name', 'arm; NULL: of the whole run'),
-  ('v_event', 'kind', 'name', 'resume, retry, failed, drift, skipped, dropped, warning, hint, another server, or the name of a stage'),
+  ('v_event', 'kind', 'name', 'resume, retry, failed, drift, skipped, dropped, warning, hint, another server, merged (which run of which store it was), or the name of a stage'),
   ('v_event', 'detail', 'text', 'in words'),
   ('v_deviation', '*', '', 'what had to differ from the locked plan'),
   ('v_deviation', 'number', 'number', '1, 2, …'),

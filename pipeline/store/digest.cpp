@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/json.h"
 #include "base/sha256.h"
 #include "store/bytes.h"
 #include "store/row_digest.h"
@@ -54,6 +55,7 @@ class Digester {
       : db_(db), changed_(changed) {}
 
   LogicalDigest compute() {
+    read_options();
     read(kRecordEvidence, nullptr);
     Labels labels(db_);
     read(kPredictionEvidence, &labels);
@@ -82,6 +84,26 @@ class Digester {
   }
 
  private:
+  /// Digests of records hold their option set's, which has to be that of its keys.
+  void read_options() {
+    Stmt query(db_,
+               "SELECT s.id, s.sha256, o.position, o.key FROM option_set s LEFT JOIN option o ON "
+               "o.set_id = s.id ORDER BY s.id, o.position");
+    bool there = changed_ && query.step();
+    while (there) {
+      const std::int64_t set = query.integer(0);
+      const std::string stored = query.text(1);
+      Json keys = Json::array();
+      for (; there && query.integer(0) == set; there = query.step()) {
+        const bool in_order = query.integer(2) == static_cast<std::int64_t>(keys.size());
+        keys.push_back(in_order ? Json(query.text(3)) : Json());
+      }
+      const std::string digest =
+          sha256_hex(keys.dump(-1, ' ', false, Json::error_handler_t::replace));
+      if (digest != stored) changed_({"option_set", std::to_string(set), stored, digest});
+    }
+  }
+
   void read(const EvidenceQuery& evidence, Labels* labels) {
     Stmt query(db_, evidence.sql());
     while (query.step()) {
@@ -111,6 +133,33 @@ class Digester {
 
 std::string EvidenceGroup::name() const {
   return fmt::format("{}{}, {}/{}", table, arm.empty() ? "" : ", arm " + arm, dataset, subset);
+}
+
+std::vector<GroupDifference> group_differences(const std::vector<EvidenceGroup>& before,
+                                               const std::vector<EvidenceGroup>& now) {
+  const auto in = [](const std::vector<EvidenceGroup>& groups, const std::string& name) {
+    return std::find_if(groups.begin(), groups.end(),
+                        [&](const EvidenceGroup& each) { return each.name() == name; });
+  };
+  const auto rows = [](const EvidenceGroup& group) { return fmt::format("{} rows", group.rows); };
+  const auto content = [&](const EvidenceGroup& group) {
+    return rows(group) + ", " + group.digest;
+  };
+  std::vector<GroupDifference> different;
+  for (const EvidenceGroup& group : before) {
+    const auto found = in(now, group.name());
+    if (found == now.end()) {
+      different.push_back({group.name(), rows(group), "none"});
+    } else if (!(*found == group)) {
+      different.push_back({group.name(), content(group), content(*found)});
+    }
+  }
+  for (const EvidenceGroup& group : now) {
+    if (in(before, group.name()) == before.end()) {
+      different.push_back({group.name(), "none", rows(group)});
+    }
+  }
+  return different;
 }
 
 void renew_row_digests(Db& db, std::int64_t configuration) {

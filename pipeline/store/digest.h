@@ -30,6 +30,15 @@ struct LogicalDigest {
   std::int64_t rows = 0;
 };
 
+/// A group of evidence that is not in one digest as it is in another.
+struct GroupDifference {
+  std::string group, before, now;  ///< its name; "2 rows, 1fc0…", or "none"
+};
+/// A row that was changed together with its own digest, taken out or put in, or that counts now and
+/// did not, leaves its group different.
+std::vector<GroupDifference> group_differences(const std::vector<EvidenceGroup>& before,
+                                               const std::vector<EvidenceGroup>& now);
+
 /// A row whose content is not what its own digest says.
 struct ChangedRow {
   std::string table, row;        ///< row: "arm a, boolq, boolq-dev-7, repeat 0"
@@ -37,7 +46,8 @@ struct ChangedRow {
 };
 
 /// Computes every row's digest anew; the logical digest is over these. `changed` hears of every row
-/// that differs from what is stored beside it. Memory: 32 bytes per row of evidence.
+/// that differs from what is stored beside it, and of option sets, whose digests stand for their
+/// keys in those of records. Memory: 32 bytes per row of evidence.
 LogicalDigest logical_digest(Db& db, const std::function<void(const ChangedRow&)>& changed = {});
 
 /// Stores the row digests of a configuration's answers anew, after they were moved to it.

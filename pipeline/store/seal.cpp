@@ -25,15 +25,26 @@ Json groups_json(const std::vector<EvidenceGroup>& groups) {
 
 /// Everything but its own digest.
 Json seal_json(const Seal& seal) {
-  return {{"preval_seal", 1},
-          {"number", seal.number},
-          {"at", seal.at},
-          {"plan_sha256", seal.plan_sha256},
-          {"effective_sha256", seal.effective_sha256},
-          {"ledger_head", seal.ledger_head},
-          {"digest", seal.digest},
-          {"groups", groups_json(seal.groups)},
-          {"previous", seal.previous}};
+  Json json = {{"preval_seal", 1},
+               {"number", seal.number},
+               {"at", seal.at},
+               {"plan_sha256", seal.plan_sha256},
+               {"effective_sha256", seal.effective_sha256},
+               {"ledger_head", seal.ledger_head},
+               {"digest", seal.digest},
+               {"groups", groups_json(seal.groups)},
+               {"previous", seal.previous}};
+  for (const SealOrigin& each : seal.merged) {
+    json["merged"].push_back({{"digest", each.digest}, {"seal", each.seal}});
+  }
+  return json;
+}
+
+/// As it stands in the store and in the file.
+Json whole_json(const Seal& seal) {
+  Json json = seal_json(seal);
+  json["sha256"] = seal.sha256;
+  return json;
 }
 
 Seal seal_of(const Json& json) {
@@ -51,6 +62,10 @@ Seal seal_of(const Json& json) {
          group.at("rows").get<std::int64_t>(), group.at("digest").get<std::string>()});
   }
   seal.previous = json.at("previous").get<std::string>();
+  for (const Json& each : json.value("merged", Json::array())) {
+    seal.merged.push_back(
+        {each.at("digest").get<std::string>(), each.at("seal").get<std::string>()});
+  }
   seal.sha256 = json.at("sha256").get<std::string>();
   return seal;
 }
@@ -85,7 +100,7 @@ std::vector<Seal> read_seals(Db& db) {
   return seals;
 }
 
-Seal seal_store(Db& db, Files& files, Clock& clock) {
+Seal put_seal(Db& db, Clock& clock, const std::vector<SealOrigin>& merged) {
   Stmt plan(db, "SELECT sha256, effective_sha256, coalesce(ledger_head, '') FROM plan");
   if (!plan.step()) {
     throw Error(ErrorKind::usage,
@@ -111,31 +126,35 @@ Seal seal_store(Db& db, Files& files, Clock& clock) {
 
   const std::vector<Seal> seals = read_seals(db);
   const Seal* last = seals.empty() ? nullptr : &seals.back();
-  if (const std::filesystem::path kept = seal_path(db.path()); !last && files.exists(kept)) {
+  const bool known =
+      last != nullptr && last->digest == seal.digest && last->plan_sha256 == seal.plan_sha256 &&
+      last->effective_sha256 == seal.effective_sha256 && last->ledger_head == seal.ledger_head;
+  if (known) return *last;
+  seal.number = last == nullptr ? 1 : last->number + 1;
+  seal.at = utc_text(clock.now());
+  seal.previous = last == nullptr ? std::string() : last->sha256;
+  seal.merged = merged;
+  seal.sha256 = seal.computed_sha256();
+  Stmt put(db, "INSERT INTO seal (number, at, digest, sha256, json) VALUES (?, ?, ?, ?, ?)");
+  put.bind(1, seal.number).bind(2, seal.at).bind(3, seal.digest).bind(4, seal.sha256);
+  put.bind(5, whole_json(seal).dump()).run();
+  return seal;
+}
+
+void write_seal(Files& files, const std::filesystem::path& db, const Seal& seal) {
+  files.replace(seal_path(db), whole_json(seal).dump(1) + "\n");
+}
+
+Seal seal_store(Db& db, Files& files, Clock& clock) {
+  const std::filesystem::path kept = seal_path(db.path());
+  if (query_integer(db, "SELECT count(*) FROM seal") == 0 && files.exists(kept)) {
     throw Error(ErrorKind::drift,
                 fmt::format("{} seals a store, and {} holds no seal: not sealed anew",
                             kept.string(), db.path().string()),
                 "restore the store it belongs to; if it is of an older store, move it away");
   }
-  const bool known =
-      last != nullptr && last->digest == seal.digest && last->plan_sha256 == seal.plan_sha256 &&
-      last->effective_sha256 == seal.effective_sha256 && last->ledger_head == seal.ledger_head;
-  if (known) {
-    seal = *last;
-  } else {
-    seal.number = last == nullptr ? 1 : last->number + 1;
-    seal.at = utc_text(clock.now());
-    seal.previous = last == nullptr ? std::string() : last->sha256;
-    seal.sha256 = seal.computed_sha256();
-  }
-  Json json = seal_json(seal);
-  json["sha256"] = seal.sha256;
-  if (!known) {
-    Stmt put(db, "INSERT INTO seal (number, at, digest, sha256, json) VALUES (?, ?, ?, ?, ?)");
-    put.bind(1, seal.number).bind(2, seal.at).bind(3, seal.digest).bind(4, seal.sha256);
-    put.bind(5, json.dump()).run();
-  }
-  files.replace(seal_path(db.path()), json.dump(1) + "\n");
+  const Seal seal = put_seal(db, clock);
+  write_seal(files, db.path(), seal);
   return seal;
 }
 

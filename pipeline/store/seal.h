@@ -13,6 +13,12 @@
 
 namespace preval {
 
+/// One of the stores that a merged store was made from.
+struct SealOrigin {
+  std::string digest;  ///< its logical digest then
+  std::string seal;    ///< SHA-256 of its last seal; empty: it had none
+};
+
 struct Seal {
   std::int64_t number = 0;  ///< 1, 2, …
   std::string at;           ///< UTC
@@ -20,8 +26,9 @@ struct Seal {
   std::string ledger_head;  ///< empty without deviations
   std::string digest;       ///< the logical digest
   std::vector<EvidenceGroup> groups;
-  std::string previous;  ///< sha256 of the seal before; empty for the first
-  std::string sha256;    ///< of all the above
+  std::string previous;            ///< sha256 of the seal before; empty for the first
+  std::vector<SealOrigin> merged;  ///< of a store that was just merged; else empty
+  std::string sha256;              ///< of all the above
 
   std::string computed_sha256() const;
 };
@@ -29,8 +36,15 @@ struct Seal {
 /// results.db → results.seal.json.
 std::filesystem::path seal_path(const std::filesystem::path& db);
 
-/// Seals a store that holds a plan, and writes the file beside it. Evidence that the last seal
-/// holds already is not sealed again. Returns the store's last seal.
+/// Seals a store that holds a plan, in the store alone. Evidence that the last seal holds already
+/// is not sealed again. Throws drift where a row was changed. Returns the store's last seal.
+Seal put_seal(Db& db, Clock& clock, const std::vector<SealOrigin>& merged = {});
+
+/// Writes the file beside the store.
+void write_seal(Files& files, const std::filesystem::path& db, const Seal& seal);
+
+/// Seals a store that holds a plan, and writes the file beside it. Returns the store's
+/// last seal.
 Seal seal_store(Db& db, Files& files, Clock& clock);
 
 /// Every seal, in order. Throws drift where the table was made unreadable.

@@ -38,6 +38,9 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
+  /// Who writes this store now ("pid 7 on host"); empty: no other process.
+  static std::string holder(const std::filesystem::path& store);
+
  private:
   std::filesystem::path path_;
   int fd_ = -1;

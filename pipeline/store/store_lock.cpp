@@ -100,6 +100,18 @@ StoreLock::StoreLock(const std::filesystem::path& store) : path_(lock_file_of(st
   }
 }
 
+std::string StoreLock::holder(const std::filesystem::path& store) {
+  const int fd = open(lock_file_of(store).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return {};
+  struct flock whole {};
+  whole.l_type = F_RDLCK;
+  whole.l_whence = SEEK_SET;
+  const bool held = fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+  const std::string holder = held ? read_all(fd) : std::string();
+  close(fd);
+  return held && holder.empty() ? "starting just now" : holder;
+}
+
 StoreLock::~StoreLock() {
   // Removed while still held, so that nobody locks a file that is about to lose its name.
   unlink(path_.c_str());
