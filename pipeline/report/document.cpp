@@ -138,6 +138,9 @@ Table arm_facts(const ReportModel& model) {
 Table run_facts(const ReportModel& model) {
   Table table;
   table.columns = {{"run", true}, {"started"}, {"ended"}, {"outcome"}, {"preval"}, {"machine"}};
+  const bool any_shard = std::any_of(model.runs.begin(), model.runs.end(),
+                                     [](const ReportRun& run) { return run.shard.has_value(); });
+  if (any_shard) table.columns.push_back({"shard"});
   for (const ReportRun& run : model.runs) {
     const std::string version = run.git_commit.empty()
                                     ? run.tool_version
@@ -149,6 +152,10 @@ Table run_facts(const ReportModel& model) {
                            (run.exploratory ? ", exploratory" : "")},
                           {version},
                           {run.host}});
+    if (any_shard) {
+      table.rows.back().push_back(
+          {run.shard ? fmt::format("{}/{}", *run.shard, *run.shards) : std::string("all")});
+    }
   }
   return table;
 }

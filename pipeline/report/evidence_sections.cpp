@@ -400,10 +400,6 @@ Section completeness_section(const ReportModel& model) {
       lines.push_back(fmt::format("run {} asked only the first {} of each subset (--limit)", run.id,
                                   counted(*run.record_limit, "record")));
     }
-    if (run.shard) {
-      lines.push_back(fmt::format("run {} asked only the records of shard {}/{} (--shard)", run.id,
-                                  *run.shard, *run.shards));
-    }
   }
   for (std::size_t i = 0; i < model.arms.size(); ++i) {
     const std::int64_t failed = totals_of(model, i).failed;

@@ -350,6 +350,7 @@ Merged merge_stores(Files& files, Clock& clock, const std::vector<std::filesyste
     if (stop && stop()) throw Error(ErrorKind::interrupted, "stopped: nothing was merged");
     opened.push_back(open_input(files, path));
   }
+  refuse_what_does_not_fit(opened);
   // In the order in which they were begun, so that the order of the call says nothing.
   std::vector<MergeInput*> order;
   for (MergeInput& each : opened) order.push_back(&each);
@@ -359,7 +360,6 @@ Merged merge_stores(Files& files, Clock& clock, const std::vector<std::filesyste
   });
   std::vector<MergeInput> inputs;
   for (MergeInput* each : order) inputs.push_back(std::move(*each));
-  refuse_what_does_not_fit(inputs);
   return Merge(clock, inputs, out, stop).run();
 }
 

@@ -17,7 +17,7 @@ namespace preval {
 
 namespace {
 
-constexpr std::size_t kDifferencesNamed = 3;
+constexpr std::size_t kDifferencesNamed = 3, kShardsNamed = 12;
 
 [[noreturn]] void throw_unfit(const std::string& what, const std::string& hint) {
   throw Error(ErrorKind::usage, what, hint);
@@ -241,10 +241,11 @@ void refuse_shards(std::vector<MergeInput>& inputs) {
   std::vector<std::string> missing;
   for (const auto& [arm, shards] : arms) shards.refuse_missing(arm.first, missing);
   if (missing.empty()) return;
-  throw_unfit(fmt::format("{} missing: {}",
-                          missing.size() == 1 ? std::string("one shard is")
-                                              : fmt::format("{} shards are", missing.size()),
-                          join(missing, ", ")),
+  const std::string count = missing.size() == 1 ? std::string("one shard is")
+                                                : fmt::format("{} shards are", missing.size());
+  const bool all_named = missing.size() <= kShardsNamed;
+  if (!all_named) missing.resize(kShardsNamed);
+  throw_unfit(fmt::format("{} missing: {}{}", count, join(missing, ", "), all_named ? "" : ", …"),
               "name their stores, too; preval run PLAN --shard I/N --db NAME.db reads one");
 }
 

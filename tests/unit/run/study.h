@@ -226,7 +226,7 @@ class Study {
   }
 
   const std::filesystem::path& folder() const { return folder_.path(); }
-  std::filesystem::path db_path() const { return folder_.path() / "results.db"; }
+  std::filesystem::path db_path() const { return folder_.path() / db_name; }
   std::string value(const std::string& sql) {
     Db db = open_store(db_path(), Db::Mode::read_only);
     Stmt query(db, sql);
@@ -238,6 +238,7 @@ class Study {
   SystemFiles& files() { return files_; }
   Listener listener;
   Level interrupt;
+  std::string db_name = "results.db";  ///< the store that is run into and asked
 
  private:
   TemporaryFolder folder_;
