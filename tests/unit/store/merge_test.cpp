@@ -393,8 +393,8 @@ TEST_CASE("shards that overlap or are missing are refused by name", "[merge]") {
   SECTION("twice") {
     const auto again = study.shard_into("again", 2, 4);
     const std::string what = refused({shards[0], again, shards[1], shards[2], shards[3]});
-    CHECK(contains(what, "s2.db and "));
-    CHECK(contains(what, "again.db both hold shard 2/4 of arm a"));
+    CHECK(contains(what, "again.db and "));
+    CHECK(contains(what, "s2.db both hold shard 2/4 of arm a"));
   }
   SECTION("of other numbers") {
     const auto half = study.shard_into("half", 2, 2);
