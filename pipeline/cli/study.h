@@ -15,6 +15,7 @@ struct StudyOptions {
   std::string data, checkpoints, logs, record;
   std::vector<std::string> arms, subsets, accepted_terms;
   std::optional<int> limit;
+  std::optional<double> max_cost;
   std::string retry_failed = "yes", json_events;
   bool exploratory = false, dry_run = false, accept_gemma = false;
 };
