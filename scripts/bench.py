@@ -4,8 +4,9 @@
     scripts/bench.py [--build build/test] [--data DIR] [--runs 15] [--no-quickstart]
 
 Cold start of `preval --version`; the file hash beside `openssl dgst -sha256`; `verify` of whatever public
-subsets lie in --data beside `sha256sum` on the same files; peak memory of a quickstart run (needs the engine
-of scripts/setup.sh). Times are the minimum over the runs: the machine's noise only ever adds."""
+subsets lie in --data beside `sha256sum` on the same files; replies of the scriptable test server (tests/server) on a
+core of its own; peak memory of a quickstart run (needs the engine of scripts/setup.sh). Times are the minimum over
+the runs, replies the maximum: the machine's noise only ever slows."""
 import argparse
 import os
 import subprocess
@@ -54,6 +55,31 @@ def peak_mb(command):
     return peak / 1024
 
 
+def server_line(build):
+    """What the load client says of the test server: vLLM reads by id, of 18 labels behind 300 tokens."""
+    server, client = build / "tests/preval_test_server", build / "tests/http_load"
+    for program in (server, client):
+        if not program.exists():
+            return f"left out: no {program.relative_to(build)} in {build} (a build with PREVAL_TESTS=ON has it)"
+    cores = sorted(os.sched_getaffinity(0))
+    with subprocess.Popen([server, "--kind", "vllm"], stdout=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: os.sched_setaffinity(0, cores[:1])) as process:
+        try:
+            port = process.stdout.readline().rpartition(":")[2].strip()
+            said = []
+            for _ in range(3):
+                load = subprocess.run([client, port], stdout=subprocess.PIPE, text=True,
+                                      preexec_fn=lambda: os.sched_setaffinity(0, cores[-1:]))
+                if load.returncode != 0 or not load.stdout.endswith(" 0 not 200\n"):
+                    sys.exit(f"bench: {client} {port}: exit {load.returncode}: {load.stdout}")
+                said.append(load.stdout.strip().removesuffix(", 0 not 200"))
+        finally:
+            process.terminate()
+    replies, rest = max((line.split(" ", 1) for line in said), key=lambda parts: int(parts[0]))
+    shared = "" if len(cores) > 1 else ", client on the same core"
+    return f"{replies:>8} {rest}{shared}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/test", help="folder of a build with PREVAL_TESTS=ON")
@@ -83,6 +109,8 @@ def main():
             theirs = seconds(["sha256sum", *files], options.runs)
             print(f"verify of {len(files)} public subsets      {ours * 1000:8.1f} ms  sha256sum {theirs * 1000:.1f} ms"
                   f"   ratio {ours / theirs:.2f}")
+
+        print(f"test server (vllm) on one core   {server_line(build)}")
 
         if (ROOT / ".local/checkpoints").is_dir() and not options.no_quickstart:
             command = [preval, "-q", "--db", Path(folder) / "bench.db", "run", "prereg/quickstart.json"]

@@ -35,9 +35,9 @@ const std::vector<Protocol>& protocols() {
   // Agreement: one slot of llama.cpp computes the same numbers every time; the others batch, and
   // take prefixes from a cache, which costs digits of bf16.
   static const std::vector<Protocol> table{
-      {"llamacpp", {exact, top_k}, make<LlamaCpp>, kWholeVocabulary, 0, 1e-4},
-      {"vllm", {exact, top_k}, make<Vllm>, kWholeVocabulary, kTooManyIds, 0.05},
-      {"sglang", {exact, top_k}, make<Sglang>, kSafeForSglang, kTooManyIds, 0.05, false},
+      {"llamacpp", {exact, top_k}, make<LlamaCpp>, kWholeVocabulary, 0, 1e-4, true, 4},
+      {"vllm", {exact, top_k}, make<Vllm>, kWholeVocabulary, kTooManyIds, 0.05, true, 2},
+      {"sglang", {exact, top_k}, make<Sglang>, kSafeForSglang, kTooManyIds, 0.05, false, 2},
       {"openai-chat", {text_top_k}, make<OpenAiChat>, kTooManyByText, 0, 1e-2},
       {"ollama", {text_top_k}, make<Ollama>, kTooManyByText, 0, 1e-2},
       {"systemone", {native}, make<SystemOne>, 0, 0, 0.1},

@@ -22,6 +22,7 @@ struct Protocol {
   /// Whether log-probabilities are the model's own at any temperature. Where they are scaled, reads
   /// at 0 still are.
   bool raw_when_warm = true;
+  int exchanges = 1;  ///< requests that a read usually takes, tokenising included: for estimates
 };
 
 const std::vector<Protocol>& protocols();

@@ -276,9 +276,10 @@ ReplayTransport::ReplayTransport(Transcript transcript) {
   std::stable_sort(transcript.exchanges.begin(), transcript.exchanges.end(),
                    [](const Recorded& a, const Recorded& b) { return a.number < b.number; });
   for (Recorded& exchange : transcript.exchanges) {
-    auto& [method, path, body, repeat] = exchange.request;
-    replies_[{std::move(method), without_v1(std::move(path)), std::move(body), repeat}].push_back(
-        std::move(exchange.reply));
+    HttpRequest& request = exchange.request;
+    replies_[{std::move(request.method), without_v1(std::move(request.path)),
+              std::move(request.body), request.repeat}]
+        .push_back(std::move(exchange.reply));
   }
 }
 

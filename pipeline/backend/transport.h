@@ -2,6 +2,7 @@
 // The HTTP seam. Protocols say what to ask and understand what comes back; everything about
 // sockets, time limits and half-received bodies is here, once.
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,9 +14,10 @@ namespace preval {
 
 struct HttpRequest {
   std::string method = "POST";
-  std::string path;  ///< "/completion"
-  std::string body;  ///< JSON, or empty
-  int repeat = 0;    ///< tells equal requests apart in transcripts; never sent
+  std::string path;         ///< "/completion"
+  std::string body;         ///< JSON, or empty
+  int repeat = 0;           ///< tells equal requests apart in transcripts; never sent
+  std::int64_t tokens = 0;  ///< prompt tokens that the server reads for it, for rates; never sent
 };
 
 /// How an exchange ended below HTTP.

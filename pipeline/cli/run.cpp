@@ -21,6 +21,11 @@ void add_run(CLI::App& app, Context& context) {
       ->add_option("--record", options->record,
                    "Write a transcript per arm, for replay; no keys in it")
       ->type_name("DIR");
+  command
+      ->add_option("--max-cost", options->max_cost,
+                   "Stop before reading has cost more than this many USD")
+      ->type_name("USD")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--exploratory", options->exploratory,
                     "Run a plan that is not locked; every row is marked");
   command->add_flag("--dry-run", options->dry_run,

@@ -41,6 +41,7 @@ RunOptions run_options(const OpenPlan& plan, const StudyOptions& given) {
   options.subsets = given.subsets;
   options.limit = given.limit;
   if (given.shard) options.shard = parse_shard(*given.shard);
+  options.max_usd = given.max_cost;
   options.exploratory = given.exploratory;
   options.retry_failed = given.retry_failed == "yes";
   options.accepted_terms = {given.accepted_terms.begin(), given.accepted_terms.end()};
@@ -77,16 +78,19 @@ void print_dry_run(Context& context, const OpenPlan& plan, const RunOptions& opt
   if (context.files.exists(context.db)) store.emplace(open_store(context.db, Db::Mode::read_only));
   const std::vector<ArmPlan> arms =
       dry_run(context.files, plan, options, store ? &*store : nullptr);
-  context.out << fmt::format("{:<28} {:>10} {:>8} {:>8} {:>8}\n", "arm", "registered", "left out",
-                             "stored", "to ask");
+  context.out << fmt::format("{:<28} {:>10} {:>8} {:>8} {:>8} {:>9} {:>10} {:>9}\n", "arm",
+                             "registered", "left out", "stored", "to ask", "~ calls", "~ tokens",
+                             "~ USD");
   std::int64_t left_out = 0;
   for (const ArmPlan& arm : arms) {
     const std::string state = !arm.state.empty() ? "not run: " + arm.state
                               : arm.confirmatory ? "confirmatory"
                                                  : "exploratory";
-    context.out << fmt::format("{:<28} {:>10} {:>8} {:>8} {:>8}  {}\n", arm.arm,
+    const std::string usd = arm.usd ? fmt::format("{:.2f}", *arm.usd) : std::string("–");
+    context.out << fmt::format("{:<28} {:>10} {:>8} {:>8} {:>8} {:>9} {:>10} {:>9}  {}\n", arm.arm,
                                grouped(arm.registered), grouped(arm.left_out), grouped(arm.stored),
-                               grouped(arm.to_ask()), state);
+                               grouped(arm.to_ask()), grouped(arm.calls), grouped(arm.tokens), usd,
+                               state);
     left_out = std::max(left_out, arm.left_out);
   }
   if (left_out > 0 && !context.quiet) {
@@ -125,6 +129,7 @@ void say_what_is_missing(Context& context, const OpenPlan& plan,
     }
     context.err << '\n';
   }
+  if (!result.withheld.empty()) context.err << result.withheld << '\n';
   if (!result.arms_not_begun.empty()) {
     context.err << fmt::format("arms not begun: {}\n", join(result.arms_not_begun, ", "));
   }
@@ -172,6 +177,7 @@ std::string command_text(const StudyOptions& given, const std::optional<Simulati
   if (given.limit) text += fmt::format(" --limit {}", *given.limit);
   if (given.shard) text += " --shard " + parse_shard(*given.shard).text();
   if (given.exploratory) text += " --exploratory";
+  if (given.max_cost) text += " --max-cost " + shortest(*given.max_cost);
   if (given.retry_failed != "yes") text += " --retry-failed " + given.retry_failed;
   for (const std::string& terms : given.accepted_terms) text += " --accept-terms " + quoted(terms);
   if (given.accept_gemma) text += " --accept-gemma-terms";
@@ -249,6 +255,9 @@ void run_study(Context& context, const StudyOptions& given,
       backend.kind = "simulated";
       backend.server.reset();
       backend.url.clear();
+      backend.replica_urls.clear();
+      backend.replicas = 1;
+      backend.rate = {};
       backend.key_env.clear();
       backend.transcript.reset();
       backend.simulation = *simulated;

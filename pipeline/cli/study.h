@@ -17,6 +17,7 @@ struct StudyOptions {
   std::vector<std::string> arms, subsets, accepted_terms;
   std::optional<int> limit;
   std::optional<std::string> shard;
+  std::optional<double> max_cost;
   std::string retry_failed = "yes", json_events;
   bool exploratory = false, dry_run = false, accept_gemma = false;
 };

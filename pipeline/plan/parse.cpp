@@ -301,11 +301,28 @@ void check_backend(const ObjectReader& in, const BackendSpec& backend) {
   if (!backend.server && backend.url.empty()) {
     in.fail("server", "a backend needs \"server\" (preval starts it) or \"url\" (it runs already)");
   }
-  if (backend.url.empty()) return;
-  if (const std::string problem = url_problem(backend.url); !problem.empty()) {
-    in.fail("url", problem, "keys stand nowhere in a plan: name their variable with \"key_env\"");
+  if (!backend.server) refuse(in, {"replicas"}, "belongs to servers that preval starts");
+  if (backend.url.empty()) {
+    refuse(in, {"replica_urls"}, "belongs to backends with a url");
+    return;
   }
+  const auto check_url = [&](const char* key, const std::string& url) {
+    const std::string problem = url_problem(url);
+    if (problem.empty()) return;
+    in.fail(key, problem, "keys stand nowhere in a plan: name their variable with \"key_env\"");
+  };
+  check_url("url", backend.url);
   const std::string path = url_path(backend.url);
+  std::set<std::string> addresses{backend.url};
+  for (const std::string& each : backend.replica_urls) {
+    check_url("replica_urls", each);
+    if (url_path(each) != path) {
+      in.fail("replica_urls", fmt::format("{} has another path than {}", each, backend.url));
+    }
+    if (!addresses.insert(each).second) {
+      in.fail("replica_urls", fmt::format("{} is there already", each));
+    }
+  }
   const bool either = backend.kind == "openai-chat" || backend.kind == "systemone";
   if (!either && (path.ends_with("/v1") || path.ends_with("/v1/"))) {
     in.fail("url",
@@ -332,7 +349,9 @@ BackendSpec read_backend(ObjectReader& in) {
   in.object_if("transcript",
                [&](ObjectReader& what) { backend.transcript = read_transcript(what); });
   in.object_if("server", [&](ObjectReader& server) { backend.server = read_server(server); });
+  backend.replicas = in.integer_or("replicas", backend.replicas, Range{1, 256});
   backend.url = in.text_or("url", "");
+  backend.replica_urls = in.texts_or("replica_urls", {});
   backend.key_env = in.text_or("key_env", "");
   if (backend.key_env.empty() ? in.has("key_env") : !is_variable_name(backend.key_env)) {
     in.fail("key_env", fmt::format("\"{}\" is no name of an environment variable", backend.key_env),
@@ -347,6 +366,10 @@ BackendSpec read_backend(ObjectReader& in) {
   in.object_if("timeouts", [&](ObjectReader& limits) { backend.timeouts = read_timeouts(limits); });
   backend.attempts = in.integer_or("attempts", backend.attempts, Range{1, 1000});
   backend.breaker = in.integer_or("breaker", backend.breaker, at_least_one);
+  in.object_if("rate", [&](ObjectReader& rate) {
+    backend.rate.requests_per_minute = rate.number_if("requests_per_minute", any_positive);
+    backend.rate.tokens_per_second = rate.number_if("tokens_per_second", any_positive);
+  });
   in.object_if("price", [&](ObjectReader& price) {
     backend.usd_per_hour = price.number_if("usd_per_hour", not_negative);
     backend.usd_per_million_input_tokens =

@@ -134,6 +134,7 @@ Json answer_settings(const Plan& plan, const Arm& arm) {
   if (!backend.model.empty()) asked["model"] = backend.model;
   // Interfaces that say little about themselves are told apart by where they are.
   if (!backend.url.empty()) asked["url"] = backend.url;
+  if (!backend.replica_urls.empty()) asked["replica_urls"] = backend.replica_urls;
   if (backend.read == ReadMode::text_top_k) {
     asked["lead"] = to_text(backend.lead);
     asked["spellings"] = backend.spellings;

@@ -121,6 +121,11 @@ struct Timeouts {
   double connect_s = 10, first_byte_s = 300, total_s = 600;
 };
 
+/// What the operator of a server allows. Nothing: no such limit.
+struct RateLimits {
+  std::optional<double> requests_per_minute, tokens_per_second;
+};
+
 /// How a simulated backend answers. It stands in for a model in rehearsals and tests; whatever it
 /// touches is marked SIMULATED.
 struct Simulation {
@@ -150,14 +155,17 @@ struct BackendSpec {
   bool sentinel_is_zero = false;  ///< exact: a label at minus infinity is p = 0, not a failure
   std::optional<TranscriptSpec> transcript;  ///< kind replay only
   std::optional<ServerCommand> server;
-  std::string url;       ///< of a server that somebody else runs; empty when `server`
-  std::string key_env;   ///< environment variable of the bearer key; empty: none
+  int replicas = 1;  ///< how many of `server` are started, each on a port of its own
+  std::string url;   ///< of a server that somebody else runs; empty when `server`
+  std::vector<std::string> replica_urls;  ///< further servers like the one at `url`
+  std::string key_env;                    ///< environment variable of the bearer key; empty: none
   std::string model;     ///< name the server knows the model by; empty: whatever it serves
   std::string kv_cache;  ///< f16 | q8_0 | …, recorded and passed through {kv_cache}
   int context = 2048;    ///< tokens, {context}
   int slots = 1;         ///< sequences the server decodes at once, {slots}
   int threads = 0;       ///< server threads, {threads}; 0: as many as the machine has
-  int concurrency = 1;   ///< requests in flight
+  int concurrency = 1;   ///< requests in flight, per server
+  RateLimits rate;       ///< of all servers together
   Timeouts timeouts;
   int attempts = 4;  ///< tries per request, the first one included
   int breaker = 8;   ///< consecutive server failures that stop the arm
@@ -211,8 +219,9 @@ Plan parse_plan(const Json& json, const std::string& where);
 
 /// Everything of an arm's plan that can change one of its answers, as canonical JSON: checkpoint
 /// (revision, file digests, dtype, template), backend (kind, read mode, k, KV cache, context,
-/// slots, concurrency, server command) and prompt (file digest, reasoning, state form). Time
-/// limits, prices, hypotheses, data and everything else that cannot change an answer stay out.
+/// slots, concurrency, server command or addresses) and prompt (file digest, reasoning, state
+/// form). Time limits, rates, prices, hypotheses, data, how many servers of one command are
+/// started, and everything else that cannot change an answer stay out.
 Json answer_settings(const Plan& plan, const Arm& arm);
 
 }  // namespace preval

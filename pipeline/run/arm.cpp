@@ -51,13 +51,15 @@ std::optional<StoredConfiguration> stored_configuration(Store& store, const std:
 class ArmRun {
  public:
   ArmRun(const RunSeams& seams, Store& store, const OpenPlan& plan, const PromptFile& wording,
-         const std::vector<SubsetIndex>& subsets, const RunOptions& options, const Arm& arm)
+         const std::vector<SubsetIndex>& subsets, const RunOptions& options, Budget& budget,
+         const Arm& arm)
       : seams_(seams),
         store_(store),
         plan_(plan),
         wording_(wording),
         subsets_(subsets),
         options_(options),
+        budget_(budget),
         arm_(arm),
         spec_(plan.effective.backend(arm.backend)),
         checkpoint_(plan.effective.checkpoint(arm.checkpoint)),
@@ -83,9 +85,11 @@ class ArmRun {
       }
       if (spec_.kind != "simulated") server_.check_checkpoint();
       store_.arm_status(arm_.id, "started");
+      budget_.begin_arm(spec_);
       backend_ = make_backend(spec_, checkpoint_, plan_.effective.prompt);
       server_.boot(*backend_);
       facts_ = who_answers("identity");
+      compare_replicas("identity");
       if (!options_.record.empty() && spec_.kind != "simulated") {
         server_.record(*make_backend(spec_, checkpoint_, plan_.effective.prompt), facts_);
         facts_ = who_answers("identity");
@@ -93,6 +97,7 @@ class ArmRun {
       preflight();
       ArmResult result = read();
       server_.stop();
+      end_account();
       return result;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::io) throw;
@@ -121,16 +126,30 @@ class ArmRun {
     result.booted = server_.booted();
     result.served = served_ || (configuration_ != 0 && has_answers(configuration_));
     result.breaker = breaker_;
+    result.withheld = withheld_;
     result.missing_reads = still_missing();
     if (result.status == ArmResult::Status::failed) {
-      store_.arm_status(arm_.id, "failed", result.reason);  // unless it has answers that count
-      store_.event(arm_.id, result.drift ? "drift" : "failed", result.reason);
+      store_.arm_status(arm_.id, withheld_ ? "not run" : "failed",
+                        result.reason);  // unless it has answers that count
+      store_.event(arm_.id,
+                   result.drift ? "drift"
+                   : withheld_  ? "budget"
+                                : "failed",
+                   result.reason);
       const std::string hint = error.hint().empty() ? "" : "\n  hint: " + error.hint();
       if (!hint.empty()) store_.event(arm_.id, "hint", error.hint());
       seams_.events.notice(fmt::format("arm {}: {}{}", arm_.id, result.reason, hint));
     }
+    end_account();
     store_.flush();
     return result;
+  }
+
+  void end_account() {
+    if (!server_.booted()) return;
+    store_.put_usage(arm_.id, budget_.arm());
+    budget_.end_arm();
+    store_.flush();
   }
 
   bool has_answers(std::int64_t configuration) {
@@ -147,7 +166,7 @@ class ArmRun {
     const std::int64_t configuration = answered || options_.exploratory          ? configuration_
                                        : stored && stored->settings == settings_ ? stored->id
                                                                                  : 0;
-    return static_cast<std::int64_t>(list_of(configuration).pending.size());
+    return list_of(configuration).missing();
   }
 
   ReadList list_of(std::int64_t configuration) {
@@ -162,7 +181,7 @@ class ArmRun {
     if (!stored || stored->settings != settings_) return false;
     ReadList list = list_of(stored->id);
     const std::int64_t failed = options_.retry_failed ? 0 : leave_failed(list, store_, stored->id);
-    if (!list.pending.empty()) return false;
+    if (list.missing() > 0) return false;
     if (stored->identity.value("engine", "") != server_.engine_version()) return false;
     store_.arm_status(arm_.id, "started");
     StageScope stage(seams_, store_, arm_.id, "reads");
@@ -179,11 +198,28 @@ class ArmRun {
     return std::get<Identity>(std::move(answer)).facts;
   }
 
+  /// Replicas share an arm's reads, so they have to be one server in everything but their address.
+  void compare_replicas(const std::string& what) {
+    for (std::size_t i = 1; i < server_.endpoints().size(); ++i) {
+      auto answer = converse(*backend_->identify(), server_.patient(what, i));
+      if (auto* failure = std::get_if<Failure>(&answer)) throw_failure(what, *failure);
+      const std::string difference = identity_difference(facts_, std::get<Identity>(answer).facts);
+      if (difference.empty()) continue;
+      throw Error(ErrorKind::drift,
+                  fmt::format("{} of arm {}: server {} ({}) is not what the first one is: {}", what,
+                              arm_.id, i + 1, server_.endpoints()[i].base_url, difference),
+                  "the replicas of a backend have to serve the same model in the same way");
+    }
+  }
+
   /// A server that was replaced while it was read from has answered under a wrong name. Nobody
   /// knows when that was, so whatever it answered in this run is set aside.
   void check_identity() {
     StageScope stage(seams_, store_, arm_.id, "identity");
-    if (spec_.kind != "simulated") same_as_before(who_answers("identity after the reads"));
+    if (spec_.kind != "simulated") {
+      same_as_before(who_answers("identity after the reads"));
+      compare_replicas("identity after the reads");
+    }
     stage.done("as before the reads");
   }
 
@@ -209,7 +245,7 @@ class ArmRun {
     if (spec_.kind == "simulated" || configuration_ == 0) return;
     StageScope stage(seams_, store_, arm_.id, "identity");
     if (seams_.interrupt.level() > 1 || server_.ended()) return;
-    Endpoint impatient = server_.endpoint();
+    Endpoint impatient = server_.endpoints().front();
     impatient.timeouts = {kBriefly, kBriefly, kBriefly};
     const auto answer = converse(*backend_->identify(), asker(server_.transport(), impatient));
     const auto* identity = std::get_if<Identity>(&answer);
@@ -324,14 +360,17 @@ class ArmRun {
             fmt::format("{} that earlier runs gave up: not asked again", counted(failed, "read")));
       }
     }
-    const ReadContext context{seams_, store_, plan_.effective, wording_,    subsets_,
-                              arm_,   spec_,  configuration_,  answered_by_};
-    const auto server_ended = [&] { return server_.ended(); };
+    Tally tally(seams_.events, seams_.clock, arm_.id, subsets_, list.counts, &budget_);
+    const ReadContext context{seams_,   store_,         plan_.effective, wording_,
+                              subsets_, arm_,           spec_,           budget_,
+                              tally,    configuration_, answered_by_,    tokeniser()};
+    const ReadServer server{*backend_, server_.transport(), server_.endpoints(),
+                            [this] { return server_.ended(); }};
     if (const auto smoke = take_smoke_reads(list, subsets_); !smoke.empty()) {
       StageScope stage(seams_, store_, arm_.id, "smoke");
       const int concurrency = subsets_[smoke.front().subset].group->smoke.concurrency;
-      const ReadOutcome outcome = ask(context, *backend_, server_.transport(), server_.endpoint(),
-                                      list, smoke, concurrency, true, server_ended);
+      const ReadOutcome outcome =
+          ask(context, server, {ReadPass::Kind::smoke, "smoke", concurrency, smoke});
       if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
       if (!outcome.first_problem.empty()) {
         throw Error(ErrorKind::backend, fmt::format("smoke reads: {}", outcome.first_problem),
@@ -342,24 +381,53 @@ class ArmRun {
       stage.done(fmt::format("{} reads, every one usable", outcome.answered));
     }
     served_ = true;
-    StageScope stage(seams_, store_, arm_.id, "reads");
-    const ReadOutcome outcome = ask(context, *backend_, server_.transport(), server_.endpoint(),
-                                    list, list.pending, spec_.concurrency, false, server_ended);
-    if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
+    for (const ReadPass& pass : passes_of(list, subsets_, spec_.concurrency)) {
+      StageScope stage(seams_, store_, arm_.id, pass.stage);
+      const ReadOutcome outcome = ask(context, server, pass);
+      if (outcome.end.kind != ScheduleEnd::Kind::done) throw_end(outcome.end);
+      stage.done(fmt::format("{} {}, {} given up", outcome.answered,
+                             pass.kind == ReadPass::Kind::timings ? "timed" : "answered",
+                             outcome.failed));
+    }
     ArmResult result;
     result.missing_reads = still_missing();
-    stage.done(fmt::format("{} answered, {} given up", outcome.answered, outcome.failed));
     check_identity();
     return result;
   }
 
+  /// Tokens are kept where another read will want them: a repeat, a latency pass, or another arm
+  /// whose prompts go through the same tokeniser. 0: nowhere.
+  std::int64_t tokeniser() {
+    const Plan& plan = plan_.effective;
+    const bool timed = std::any_of(plan.datasets.begin(), plan.datasets.end(),
+                                   [](const auto& group) { return group.latency.records > 0; });
+    const bool shared = std::any_of(plan.arms.begin(), plan.arms.end(), [&](const Arm& other) {
+      return other.id != arm_.id && other.checkpoint == arm_.checkpoint &&
+             plan.backend(other.backend).kind == spec_.kind;
+    });
+    if (spec_.kind == "simulated" || (plan.repeats == 1 && !timed && !shared)) return 0;
+    Json engine = facts_;
+    for (const char* key : {"context", "slots", "kv_cache"}) engine.erase(key);  // not of prompts
+    return store_.put_tokeniser({{"checkpoint", settings_["checkpoint"]},
+                                 {"prompt", settings_.value("prompt", Json())},
+                                 {"kind", spec_.kind},
+                                 {"url", spec_.url},
+                                 {"version", server_.engine_version()},
+                                 {"engine", std::move(engine)}});
+  }
+
   [[noreturn]] void throw_end(const ScheduleEnd& end) {
     breaker_ = end.kind == ScheduleEnd::Kind::breaker;
+    withheld_ = end.kind == ScheduleEnd::Kind::withheld;
     const std::string error_class = end.failure ? end.failure->error_class : std::string();
     if (error_class == "identity_changed") changed(end.reason, end.reason);
     check_identity_briefly();
     if (end.kind == ScheduleEnd::Kind::interrupted) {
       throw Error(ErrorKind::interrupted, end.reason);
+    }
+    if (withheld_) {
+      throw Error(ErrorKind::incomplete, end.reason,
+                  "what is stored stays: the same command goes on, with a higher cap");
     }
     const std::string hint = end.failure ? hint_for(*end.failure) : std::string();
     throw Error(ErrorKind::backend, end.reason,
@@ -372,6 +440,7 @@ class ArmRun {
   const PromptFile& wording_;
   const std::vector<SubsetIndex>& subsets_;
   const RunOptions& options_;
+  Budget& budget_;
   const Arm& arm_;
   const BackendSpec& spec_;
   const Checkpoint& checkpoint_;
@@ -382,7 +451,7 @@ class ArmRun {
   std::unique_ptr<Backend> backend_;
   Json facts_;               // of the server, before the first read
   std::string answered_by_;  // the model that its replies name
-  bool breaker_ = false;
+  bool breaker_ = false, withheld_ = false;
   bool served_ = false;             // it answered the smoke reads, or had no more of them to answer
   std::int64_t configuration_ = 0;  // 0, which has no answers, until the server is known
 };
@@ -401,8 +470,8 @@ std::string not_run_reason(const Plan& plan, const Arm& arm, const RunOptions& o
 
 ArmResult run_arm(const RunSeams& seams, Store& store, const OpenPlan& plan,
                   const PromptFile& wording, const std::vector<SubsetIndex>& subsets,
-                  const RunOptions& options, const Arm& arm) {
-  return ArmRun(seams, store, plan, wording, subsets, options, arm).run();
+                  const RunOptions& options, Budget& budget, const Arm& arm) {
+  return ArmRun(seams, store, plan, wording, subsets, options, budget, arm).run();
 }
 
 }  // namespace preval

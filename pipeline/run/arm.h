@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "run/budget.h"
 #include "run/pipeline.h"
 #include "run/suite_index.h"
 
@@ -17,14 +18,15 @@ struct ArmResult {
   bool served = false;             ///< failed after answers that count: it did serve
   bool breaker = false;            ///< failed because its server kept failing
   bool needed = false;             ///< not run although nothing but the user's key was missing
+  bool withheld = false;           ///< stopped before a cap on money or time could be passed
   std::int64_t missing_reads = 0;  ///< asked for and not answered
 };
 
-/// Runs one arm. Whatever goes wrong with its server or checkpoint is in the result and in the
-/// store, not an exception; errors of the store itself are thrown.
+/// Runs one arm, as far as the budget goes. Whatever goes wrong with its server or checkpoint is in
+/// the result and in the store, not an exception; errors of the store itself are thrown.
 ArmResult run_arm(const RunSeams& seams, Store& store, const OpenPlan& plan,
                   const PromptFile& wording, const std::vector<SubsetIndex>& subsets,
-                  const RunOptions& options, const Arm& arm);
+                  const RunOptions& options, Budget& budget, const Arm& arm);
 
 /// Why an arm would not even be tried ("terms not accepted"), or empty.
 std::string not_run_reason(const Plan& plan, const Arm& arm, const RunOptions& options);

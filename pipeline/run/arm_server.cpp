@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/dialogue.h"
+#include "backend/pace.h"
 #include "backend/transcript.h"
 #include "base/error.h"
 #include "base/sha256.h"
@@ -95,8 +96,20 @@ std::filesystem::path ArmServer::fresh_log() const {
 void ArmServer::boot(const Backend& backend) {
   const BackendSpec& spec = context_.spec;
   transport_ = spec.transcript ? replayed() : context_.seams.transport();
-  endpoint_.timeouts = spec.timeouts;
-  endpoint_.bearer_key = bearer_key(spec.key_env);
+  if (spec.rate.requests_per_minute || spec.rate.tokens_per_second) {
+    transport_ =
+        std::make_unique<PacedTransport>(std::move(transport_), context_.seams.clock, spec.rate);
+  }
+  Endpoint endpoint;
+  endpoint.timeouts = spec.timeouts;
+  endpoint.bearer_key = bearer_key(spec.key_env);
+  endpoint.base_url = base_address(spec.url);
+  endpoints_ = {endpoint};
+  for (const std::string& each : spec.replica_urls) {
+    endpoint.base_url = base_address(each);
+    endpoints_.push_back(endpoint);
+  }
+  if (spec.server) endpoints_.resize(static_cast<std::size_t>(spec.replicas), endpoint);
   try {
     if (spec.server) start(backend);
     if (!spec.url.empty()) reach(backend);
@@ -142,7 +155,7 @@ void ArmServer::record(const Backend& fresh, const Json& facts) {
   transport_ = std::move(recording);
   // Replies of two servers in one transcript would be replayed as those of one.
   ReplayTransport before(parse_transcript(context_.seams.files.read(path), path.string()));
-  const auto answer = converse(*fresh.identify(), asker(before, endpoint_));
+  const auto answer = converse(*fresh.identify(), asker(before, endpoints_.front()));
   const auto* identity = std::get_if<Identity>(&answer);
   if (identity == nullptr) return;
   const std::string difference = identity_difference(identity->facts, facts);
@@ -153,51 +166,67 @@ void ArmServer::record(const Backend& fresh, const Json& facts) {
 }
 
 void ArmServer::reach(const Backend& backend) {
-  endpoint_.base_url = base_address(context_.spec.url);
-  StageScope stage(context_.seams, context_.store, context_.arm.id, "boot");
-  const double seconds =
-      wait_until_reachable(*transport_, endpoint_, backend.health(), context_.seams.clock,
-                           std::chrono::duration<double>(context_.arm.boot_limit_s),
-                           [this] { return context_.stopped(); });
-  stage.done(fmt::format("{} answers after {:.1f} s", context_.spec.url, seconds));
+  for (const Endpoint& endpoint : endpoints_) {
+    StageScope stage(context_.seams, context_.store, context_.arm.id, "boot");
+    const double seconds =
+        wait_until_reachable(*transport_, endpoint, backend.health(), context_.seams.clock,
+                             std::chrono::duration<double>(context_.arm.boot_limit_s),
+                             [this] { return context_.stopped(); });
+    stage.done(fmt::format("{} answers after {:.1f} s", endpoint.base_url, seconds));
+  }
 }
 
+/// All replicas are started before the first one is waited for: a model takes minutes to load.
 void ArmServer::start(const Backend& backend) {
-  StageScope stage(context_.seams, context_.store, context_.arm.id, "boot");
   engine_version();
+  servers_.resize(endpoints_.size());
+  for (std::size_t i = 0; i < servers_.size(); ++i) launch(i);
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    StageScope stage(context_.seams, context_.store, context_.arm.id, "boot");
+    const double seconds = await(i, backend);
+    stage.done(fmt::format("READY after {:.1f} s{}{}, log {}", seconds,
+                           engine_version_.empty() ? "" : ", ", engine_version_,
+                           servers_[i]->log().string()));
+  }
+}
+
+void ArmServer::launch(std::size_t replica) {
+  const int port = free_port();
+  endpoints_[replica].base_url = fmt::format("http://127.0.0.1:{}", port);
+  servers_[replica] =
+      std::make_unique<Server>(fill_command(context_.spec.server->command, placeholders(port)),
+                               fresh_log(), key_variables(context_.plan.effective));
+}
+
+/// Seconds until it was ready.
+double ArmServer::await(std::size_t replica, const Backend& backend) {
   for (int attempt = 1;; ++attempt) {
-    const int port = free_port();
-    endpoint_.base_url = fmt::format("http://127.0.0.1:{}", port);
-    server_ =
-        std::make_unique<Server>(fill_command(context_.spec.server->command, placeholders(port)),
-                                 fresh_log(), key_variables(context_.plan.effective));
+    Server& server = *servers_[replica];
     try {
-      const double seconds =
-          wait_until_ready(*server_, *transport_, endpoint_, backend.health(), context_.seams.clock,
-                           std::chrono::duration<double>(context_.arm.boot_limit_s),
-                           [this] { return context_.stopped(); });
-      stage.done(fmt::format("READY after {:.1f} s{}{}, log {}", seconds,
-                             engine_version_.empty() ? "" : ", ", engine_version_,
-                             server_->log().string()));
-      return;
+      return wait_until_ready(server, *transport_, endpoints_[replica], backend.health(),
+                              context_.seams.clock,
+                              std::chrono::duration<double>(context_.arm.boot_limit_s),
+                              [this] { return context_.stopped(); });
     } catch (const Error& error) {
       // Between choosing a free port and the server's bind another program can take it: the server
       // then ends at once, and another port is tried. A server that ends by itself for any other
       // reason does so again, and its own words are in the message.
-      const std::string said = server_->last_lines(50);
+      const std::string said = server.last_lines(50);
       const bool taken = said.find("in use") != std::string::npos ||
                          said.find("couldn't bind") != std::string::npos;
-      server_->stop();
+      server.stop();
       if (!taken || attempt == kBootTries || error.kind() == ErrorKind::interrupted) throw;
-      context_.store.event(context_.arm.id, "retry",
-                           fmt::format("port {} was taken: {}", port, error.what()));
+      context_.store.event(
+          context_.arm.id, "retry",
+          fmt::format("port {} was taken: {}", endpoints_[replica].base_url, error.what()));
+      launch(replica);
     }
   }
 }
 
-Ask ArmServer::patient(const std::string& stage) {
+Ask ArmServer::patient(const std::string& stage, std::size_t replica) {
   return patient_asker(
-      *transport_, endpoint_, context_.seams.clock, Backoff(), context_.spec.attempts,
+      *transport_, endpoints_[replica], context_.seams.clock, Backoff(), context_.spec.attempts,
       [this] { return context_.stopped(); },
       [this, stage](const Failure& failure, int attempt) {
         context_.store.put_failure(context_.arm.id, stage, attempt, false, failure);
@@ -205,19 +234,25 @@ Ask ArmServer::patient(const std::string& stage) {
 }
 
 std::optional<std::string> ArmServer::ended() {
-  if (!server_ || server_->running()) return std::nullopt;
-  return fmt::format("the server ended ({}){}", server_->how_it_ended(), server_->parting_words());
+  for (const std::unique_ptr<Server>& server : servers_) {
+    if (!server || server->running()) continue;
+    return fmt::format("the server ended ({}){}", server->how_it_ended(), server->parting_words());
+  }
+  return std::nullopt;
 }
 
 std::string ArmServer::log_hint() const {
-  return server_ ? "the server's log: " + server_->log().string() : std::string();
+  return servers_.empty() || !servers_.front()
+             ? std::string()
+             : "the server's log: " + servers_.front()->log().string();
 }
 
 void ArmServer::stop() {
-  if (!server_) return;
-  StageScope stage(context_.seams, context_.store, context_.arm.id, "stop");
-  server_->stop();
-  stage.done(server_->how_it_ended());
+  for (const std::unique_ptr<Server>& server : servers_) {
+    StageScope stage(context_.seams, context_.store, context_.arm.id, "stop");
+    server->stop();
+    stage.done(server->how_it_ended());
+  }
 }
 
 }  // namespace preval

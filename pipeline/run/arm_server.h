@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "run/pipeline.h"
@@ -50,10 +51,11 @@ class ArmServer {
   void record(const Backend& fresh, const Json& facts);
 
   Transport& transport() { return *transport_; }
-  const Endpoint& endpoint() const { return endpoint_; }
+  /// One per server: replicas follow the first one.
+  const std::vector<Endpoint>& endpoints() const { return endpoints_; }
   /// For everything but the reads, which have a schedule of their own. Failures that are not the
   /// last word become rows of this stage.
-  Ask patient(const std::string& stage);
+  Ask patient(const std::string& stage, std::size_t replica = 0);
 
   /// How a server that preval started has ended, with its last words; nothing while it runs.
   std::optional<std::string> ended();
@@ -66,13 +68,15 @@ class ArmServer {
   std::map<std::string, std::string> placeholders(int port) const;
   std::filesystem::path fresh_log() const;
   void start(const Backend& backend);
+  void launch(std::size_t replica);
+  double await(std::size_t replica, const Backend& backend);
   void reach(const Backend& backend);
   std::unique_ptr<Transport> replayed() const;
 
   const ArmContext& context_;
-  std::unique_ptr<Server> server_;
+  std::vector<std::unique_ptr<Server>> servers_;  // those that preval started
   std::unique_ptr<Transport> transport_;
-  Endpoint endpoint_;
+  std::vector<Endpoint> endpoints_;
   std::string engine_version_;
   bool booted_ = false;
 };

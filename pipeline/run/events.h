@@ -2,6 +2,7 @@
 // What happens during a run, told to whoever listens. The runner knows nothing of terminals; the
 // one printer that does is progress.h.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,9 @@ struct Progress {
   std::int64_t asked = 0;   ///< answers and final failures of this run
   std::int64_t failed = 0;  ///< given up in this run
   std::int64_t retries = 0;
-  double seconds = 0;    ///< since the arm's first read of this run
-  double median_ms = 0;  ///< latency of the last answers
+  double seconds = 0;                  ///< since the arm's first read of this run
+  double median_ms = 0;                ///< latency of the last answers
+  std::optional<double> usd, cap_usd;  ///< spent in this run, and --max-cost; none: not known
 };
 
 class RunEvents {

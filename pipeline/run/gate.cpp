@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/budget.h"
 #include "run/pipeline.h"
 #include "suite/manifest.h"
 
@@ -63,6 +64,17 @@ void check_selection(const Plan& plan, const RunOptions& options) {
     if (!checkpoint.terms_id.empty()) terms.push_back(checkpoint.terms_id);
   }
   check_names(options.named_terms, terms, "terms");
+  if (options.max_usd) {
+    for (const Arm& arm : plan.arms) {
+      const BackendSpec& backend = plan.backend(arm.backend);
+      if (!selected(options.arms, arm.id) || has_price(backend)) continue;
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("--max-cost cannot be kept: the plan has no price for backend {} (arm {})",
+                      backend.id, arm.id),
+          "\"price\" of a backend: usd_per_million_input_tokens, usd_per_hour; 0 where it is free");
+    }
+  }
   if (options.limit && *options.limit < 1) {
     throw Error(ErrorKind::usage, "--limit must be at least 1",
                 "it is the number of records per subset");

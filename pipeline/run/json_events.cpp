@@ -44,7 +44,8 @@ void JsonEvents::progressed(const Progress& progress) {
                      {"failed", progress.failed},
                      {"retries", progress.retries},
                      {"seconds", progress.seconds},
-                     {"median_ms", progress.median_ms}});
+                     {"median_ms", progress.median_ms},
+                     {"usd", progress.usd ? Json(*progress.usd) : Json()}});
 }
 
 void JsonEvents::subset_done(const Progress& progress, std::int64_t subset_done,

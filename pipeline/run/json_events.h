@@ -4,7 +4,8 @@
 //
 //   stage_started  arm (null: of the whole run), stage
 //   stage_ended    arm, stage, outcome (ok | failed | interrupted), seconds, detail
-//   progress       arm, subset, done, total, asked, failed, retries, seconds, median_ms;
+//   progress       arm, subset, done, total, asked, failed, retries, seconds, median_ms,
+//                  usd (spent in this run; null: a price is not known);
 //                  at most one a second and arm
 //   subset_done    arm, subset, done, total
 //   notice         text

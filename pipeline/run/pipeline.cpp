@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/arm.h"
+#include "run/budget.h"
 #include "run/reads.h"
 #include "run/stage.h"
 #include "run/suite_index.h"
@@ -28,7 +29,10 @@ class Run {
         store_(store),
         plan_(plan),
         options_(options),
-        wording_(read_wording(seams.files, plan)) {}
+        wording_(read_wording(seams.files, plan)),
+        budget_(seams.clock,
+                {options.max_usd, plan.effective.budget_usd, plan.effective.budget_hours},
+                store.usage_before()) {}
 
   RunResult run() {
     verify();
@@ -43,8 +47,13 @@ class Run {
         result_.arms_not_begun.push_back(arm.id);
         continue;
       }
+      if (budget_.reached()) {
+        result_.arms_not_begun.push_back(arm.id);
+        store_.event(arm.id, "budget", "not begun: " + result_.withheld);
+        continue;
+      }
       if (!left_to_another(arm))
-        take(arm, run_arm(seams_, store_, plan_, wording_, subsets_, options_, arm));
+        take(arm, run_arm(seams_, store_, plan_, wording_, subsets_, options_, budget_, arm));
     }
     return result_;
   }
@@ -114,7 +123,9 @@ class Run {
         result_.interrupted = true;
         break;
       case ArmResult::Status::failed:
-        if (result.drift) {
+        if (result.withheld) {
+          result_.withheld = result.reason;
+        } else if (result.drift) {
           result_.drift.push_back(fmt::format("arm {}: {}", arm.id, result.reason));
         } else if (result.refused) {
           result_.refused_arms.push_back(arm.id);
@@ -148,6 +159,7 @@ class Run {
   const RunOptions& options_;
   PromptFile wording_;
   std::vector<SubsetIndex> subsets_;
+  Budget budget_;
   std::map<std::string, std::string> serving_;      // fallback group → arm
   std::map<std::string, std::int64_t> missing_of_;  // reads of arms that did not serve
   RunResult result_;
@@ -164,7 +176,7 @@ int RunResult::exit_code() const {
   if (!refused_arms.empty()) return 2;
   if (!dropped_subsets.empty() || !drift.empty()) return 3;
   if (!unserved_arms.empty() || !broken_arms.empty()) return 5;
-  if (!missing_subsets.empty() || missing_reads > 0) return 4;
+  if (!missing_subsets.empty() || missing_reads > 0 || !withheld.empty()) return 4;
   return 0;
 }
 
@@ -197,75 +209,6 @@ RunResult run_pipeline(const RunSeams& seams, Store& store, const OpenPlan& plan
     store.end_run(stopped ? "interrupted" : "failed", stopped ? 130 : 1);
     throw;
   }
-}
-
-std::vector<ArmPlan> dry_run(Files& files, const OpenPlan& plan, const RunOptions& options,
-                             Db* store) {
-  const Plan& effective = plan.effective;
-  std::vector<ArmPlan> arms;
-  // Reads: all, of subsets that are here, and of those what no arm can read by token.
-  std::int64_t registered = 0, here = 0, too_wide = 0;
-  Json names = Json::array();  // of the subsets that are here and selected
-  const auto records_of = [&](const Subset& subset) {
-    return std::min<std::int64_t>(subset.records, options.limit.value_or(subset.records));
-  };
-  // Of those, the shard's, as far as can be told without looking at them.
-  const auto about_ours = [&](std::int64_t count) {
-    return options.shard ? (count + options.shard->of / 2) / options.shard->of : count;
-  };
-  const auto is_ours = [&](const std::string& record_sha256) {
-    return !options.shard || options.shard->holds(record_sha256);
-  };
-  const auto times_of = [&](const DatasetGroup& group, const Subset& subset) {
-    return effective.repeats * static_cast<std::int64_t>(variants_of(group, subset.type).size());
-  };
-  for (const DatasetGroup& group : effective.datasets) {
-    for (const Subset& subset : group.subsets) {
-      if (selected(options.subsets, subset.id))
-        registered += about_ours(records_of(subset)) * times_of(group, subset);
-    }
-  }
-  verify_data(
-      files, plan, options.data, [](const std::string&) {},
-      [&](const DatasetGroup& group, const Subset& subset, std::vector<Record>&& records) {
-        if (!selected(options.subsets, subset.id)) return;
-        names.push_back(subset.id);
-        const std::int64_t times = times_of(group, subset);
-        records.resize(static_cast<std::size_t>(records_of(subset)));
-        std::erase_if(records, [&](const Record& record) { return !is_ours(record.sha256); });
-        const auto count = static_cast<std::int64_t>(records.size());
-        registered += (count - about_ours(records_of(subset))) * times;
-        here += count * times;
-        too_wide += times * std::count_if(records.begin(), records.end(), is_too_wide);
-      });
-  for (const Arm& arm : effective.arms) {
-    if (!selected(options.arms, arm.id)) continue;
-    ArmPlan each{arm.id,
-                 not_run_reason(effective, arm, options),
-                 arm.confirmatory && !options.exploratory,
-                 registered,
-                 registered - here,
-                 0};
-    if (effective.backend(arm.backend).read != ReadMode::native) each.left_out += too_wide;
-    if (store != nullptr) {
-      const std::string settings = answer_settings(effective, arm).dump();
-      Stmt stored(
-          *store,
-          "SELECT lower(hex(substr(r.sha256, 1, 8))) FROM prediction p JOIN configuration c ON "
-          "c.id = p.configuration_id "
-          "JOIN arm a ON a.id = c.arm_id JOIN prompt q ON q.id = p.prompt_id JOIN record r ON "
-          "r.id = q.record_id JOIN subset s ON s.id = r.subset_id WHERE a.name = ? AND "
-          "c.current = 1 AND c.settings = ? AND q.current = 1 AND r.current = 1 AND "
-          "p.exploratory = ? AND r.position < ? AND s.name IN (SELECT value FROM json_each(?))");
-      stored.bind(1, arm.id).bind(2, settings).bind(3, options.exploratory);
-      stored.bind(4, options.limit.value_or(std::numeric_limits<int>::max()));
-      stored.bind(5, names.dump());
-      while (stored.step()) each.stored += is_ours(stored.text(0)) ? 1 : 0;
-      each.stored = std::min(each.stored, each.registered - each.left_out);
-    }
-    arms.push_back(each);
-  }
-  return arms;
 }
 
 }  // namespace preval

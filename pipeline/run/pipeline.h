@@ -25,6 +25,7 @@ struct RunOptions {
   std::optional<Shard> shard;                 ///< of those, the ones in this part
   bool exploratory = false;
   bool retry_failed = true;              ///< ask again what earlier runs gave up
+  std::optional<double> max_usd;         ///< what this run may cost at most
   std::set<std::string> accepted_terms;  ///< terms ids
   std::vector<std::string> named_terms;  ///< those of them that have to be in the plan
   std::filesystem::path root;            ///< {root} of server commands
@@ -42,7 +43,8 @@ struct RunResult {
   std::vector<std::string> refused_arms;    ///< the plan or the call does not fit: a key file, say
   std::vector<std::string> broken_arms;     ///< their circuit breaker opened
   std::vector<std::string> unserved_arms;   ///< confirmatory arms that never served, or broke off
-  std::vector<std::string> arms_not_begun;  ///< the user stopped the run before them
+  std::vector<std::string> arms_not_begun;  ///< the user, or a cap, stopped the run before them
+  std::string withheld;  ///< the cap on money or time that would have been passed; empty: none
   std::int64_t missing_reads = 0;  ///< asked for in this run and not answered, of arms begun
 
   /// 130, 2, 3, 5, 4 or 0: the first that applies.
@@ -69,6 +71,10 @@ struct ArmPlan {
   std::int64_t registered = 0;
   std::int64_t left_out = 0;  ///< of which of subsets that are not here, or too wide for this arm
   std::int64_t stored = 0;
+  /// About what the reads that are left would take; 0 where no server is asked. usd: nothing where
+  /// the plan has no price, or only one by the hour and nobody knows yet how long it will be.
+  std::int64_t calls = 0, tokens = 0;
+  std::optional<double> usd;
 
   std::int64_t to_ask() const { return state.empty() ? registered - left_out - stored : 0; }
 };

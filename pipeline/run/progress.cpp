@@ -25,6 +25,11 @@ std::string progress_text(const Progress& progress) {
                                  grouped(progress.total), rate,
                                  human_duration(progress.median_ms / 1000), progress.retries);
   if (progress.failed > 0) text += fmt::format(" · failed {}", grouped(progress.failed));
+  // Money is worth a word where it is spent, or where it was said how much may be.
+  if (progress.usd && (*progress.usd > 0 || progress.cap_usd)) {
+    text += fmt::format(" · ${:.2f}", *progress.usd);
+    if (progress.cap_usd) text += fmt::format(" of ${:.2f}", *progress.cap_usd);
+  }
   const std::int64_t left = progress.total - progress.done - progress.failed;
   if (rate > 0 && left > 0) {
     const auto eta = static_cast<std::int64_t>(static_cast<double>(left) / rate);

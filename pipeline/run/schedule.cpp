@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <list>
 
 namespace preval {
@@ -18,7 +20,8 @@ constexpr milliseconds kWait{50};
 struct Active {
   Job job;
   int attempt = 1;
-  bool alone = false;  // nothing else may be in flight
+  bool alone = false;      // nothing else may be in flight
+  std::size_t server = 0;  // which of the endpoints
   std::unique_ptr<Dialogue<TokenPrompt>> tokenising;
   TokenPrompt tokens;
   std::unique_ptr<Dialogue<Answer>> reading;
@@ -35,11 +38,12 @@ struct Waiting {
 
 class Schedule {
  public:
-  Schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint, Clock& clock,
-           Backoff& backoff, const ScheduleLimits& limits, const ScheduleHooks& hooks)
+  Schedule(const Backend& backend, Transport& transport, const std::vector<Endpoint>& endpoints,
+           Clock& clock, Backoff& backoff, const ScheduleLimits& limits, const ScheduleHooks& hooks)
       : backend_(backend),
         transport_(transport),
-        endpoint_(endpoint),
+        endpoints_(endpoints),
+        busy_(endpoints.size()),
         clock_(clock),
         backoff_(backoff),
         limits_(limits),
@@ -87,7 +91,8 @@ class Schedule {
   nanoseconds held_until() const { return std::max(recovery_, pause_asked_for_); }
 
   void fill() {
-    while (!ended() && active_.size() < static_cast<std::size_t>(limits_.concurrency)) {
+    const std::size_t most = static_cast<std::size_t>(limits_.concurrency) * endpoints_.size();
+    while (!ended() && active_.size() < most) {
       if (clock_.monotonic() < held_until()) return;
       if (!active_.empty() && active_.front().alone) return;
       const auto due = due_job();
@@ -124,12 +129,24 @@ class Schedule {
   }
 
   void start(Job job, int attempt, bool alone) {
+    if (hooks_.withheld) {
+      if (const auto why = hooks_.withheld(job)) return end(ScheduleEnd::Kind::withheld, *why);
+    }
     active_.emplace_back();
     const auto at = std::prev(active_.end());
     at->job = std::move(job);
     at->attempt = attempt;
     at->alone = alone;
     at->started = ++attempts_begun_;
+    const auto idlest = std::min_element(busy_.begin(), busy_.end());
+    at->server = static_cast<std::size_t>(idlest - busy_.begin());
+    ++*idlest;
+    if (hooks_.known_tokens) {
+      if (auto known = hooks_.known_tokens(at->job)) {
+        at->tokens = std::move(*known);
+        return begin_reading(at);
+      }
+    }
     at->tokenising = backend_.tokenise(at->job.item());
     tokenised(at, at->tokenising->begin());
   }
@@ -139,7 +156,7 @@ class Schedule {
   void tokenised(Place at, Step<TokenPrompt> step) {
     if (auto* request = std::get_if<HttpRequest>(&step)) {
       request->repeat = at->job.repeat;
-      transport_.start(endpoint_, std::move(*request), [this, at](HttpReply reply) {
+      transport_.start(endpoints_[at->server], std::move(*request), [this, at](HttpReply reply) {
         remember(at, reply);
         tokenised(at, at->tokenising->reply(reply));
       });
@@ -147,15 +164,46 @@ class Schedule {
       failed(at, *failure);
     } else {
       at->tokens = std::get<TokenPrompt>(std::move(step));
-      at->reading = backend_.read(at->job.item(), at->tokens, {});
-      read(at, at->reading->begin());
+      if (hooks_.tokenised) hooks_.tokenised(at->job, at->tokens);
+      begin_reading(at);
     }
+  }
+
+  void begin_reading(Place at) {
+    at->reading = backend_.read(at->job.item(), at->tokens, {});
+    read(at, at->reading->begin());
+  }
+
+  void finish(Place at) {
+    --busy_[at->server];
+    active_.erase(at);
+  }
+
+  /// What a read makes its server read: the tokens where they are known, else what the prompt's
+  /// bytes have come to at most so far.
+  std::int64_t tokens_of(const Active& active) const {
+    if (!active.tokens.tokens.empty()) return std::ssize(active.tokens.tokens);
+    return static_cast<std::int64_t>(std::ceil(bytes_of(*active.job.prompt) * tokens_per_byte_));
+  }
+
+  static double bytes_of(const Prompt& prompt) {
+    return static_cast<double>(prompt.system.size() + prompt.user.size() + prompt.lead.size() +
+                               prompt.native.size());
+  }
+
+  void learn_density(const Active& active, const Answer& answer) {
+    const double bytes = bytes_of(*active.job.prompt);
+    if (answer.prompt_tokens <= 0 || bytes == 0) return;
+    const double density = answer.prompt_tokens / bytes;
+    tokens_per_byte_ = density_known_ ? std::max(tokens_per_byte_, density) : density;
+    density_known_ = true;
   }
 
   void read(Place at, Step<Answer> step) {
     if (auto* request = std::get_if<HttpRequest>(&step)) {
       request->repeat = at->job.repeat;
-      transport_.start(endpoint_, std::move(*request), [this, at](HttpReply reply) {
+      request->tokens = tokens_of(*at);
+      transport_.start(endpoints_[at->server], std::move(*request), [this, at](HttpReply reply) {
         remember(at, reply);
         read(at, at->reading->reply(reply));
       });
@@ -168,8 +216,9 @@ class Schedule {
       }
       server_failures_ = 0;
       recovery_ = nanoseconds(0);
+      learn_density(*at, answer);
       hooks_.answered(at->job, answer);
-      active_.erase(at);
+      finish(at);
     }
   }
 
@@ -207,7 +256,7 @@ class Schedule {
     if (!final) {
       waiting_.push_back({std::move(at->job), at->attempt + 1, failure.alone || at->alone, due});
     }
-    active_.erase(at);
+    finish(at);
     if (stops_arm(failure)) {
       end(ScheduleEnd::Kind::refused, failure.message, failure);
     } else if (server_failures_ >= limits_.breaker) {
@@ -220,7 +269,10 @@ class Schedule {
 
   const Backend& backend_;
   Transport& transport_;
-  const Endpoint& endpoint_;
+  const std::vector<Endpoint>& endpoints_;
+  std::vector<std::size_t> busy_;  // in flight, per endpoint
+  double tokens_per_byte_ = 1;     // the most that an answer has shown; before the first, a guess
+  bool density_known_ = false;
   Clock& clock_;
   Backoff& backoff_;
   const ScheduleLimits& limits_;
@@ -237,10 +289,10 @@ class Schedule {
 
 }  // namespace
 
-ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint,
-                         Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
-                         const ScheduleHooks& hooks) {
-  return Schedule(backend, transport, endpoint, clock, backoff, limits, hooks).run();
+ScheduleEnd run_schedule(const Backend& backend, Transport& transport,
+                         const std::vector<Endpoint>& endpoints, Clock& clock, Backoff& backoff,
+                         const ScheduleLimits& limits, const ScheduleHooks& hooks) {
+  return Schedule(backend, transport, endpoints, clock, backoff, limits, hooks).run();
 }
 
 }  // namespace preval

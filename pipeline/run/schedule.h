@@ -1,14 +1,15 @@
 #pragma once
-// N reads in flight on one thread. The schedule takes jobs one by one, walks each through its two
-// dialogues (tokenise, read), waits before it asks again, and hands over every answer and every
-// failure as it comes. A job whose failure asks to be alone (Failure::alone) is tried once more
-// when nothing else is in flight, and nothing is begun beside it. It knows nothing of stores,
-// subsets or plans.
+// N reads in flight per server, on one thread. The schedule takes jobs one by one, walks each
+// through its two dialogues (tokenise, read), waits before it asks again, and hands over every
+// answer and every failure as it comes. A job whose failure asks to be alone (Failure::alone) is
+// tried once more when nothing else is in flight, and nothing is begun beside it. It knows nothing
+// of stores, subsets or plans.
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/clock.h"
@@ -30,8 +31,8 @@ struct Job {
 };
 
 struct ScheduleLimits {
-  int concurrency = 1;
-  int attempts = 4;  ///< tries per job
+  int concurrency = 1;  ///< per server
+  int attempts = 4;     ///< tries per job
   /// Server failures in a row after which the schedule stops. Those of attempts that were in flight
   /// together count once, and nothing new is begun before the back-off of the first of them is
   /// over.
@@ -40,6 +41,12 @@ struct ScheduleLimits {
 
 struct ScheduleHooks {
   std::function<std::optional<Job>()> next;  ///< nothing: no more jobs
+  /// Why no attempt may be begun any more (money, time), or nothing. Asked before each; what is in
+  /// flight is finished.
+  std::function<std::optional<std::string>(const Job&)> withheld;
+  /// The tokens of a job's prompt where they are known already: it is not tokenised then.
+  std::function<std::optional<TokenPrompt>(const Job&)> known_tokens;
+  std::function<void(const Job&, const TokenPrompt&)> tokenised;
   /// What is wrong with an answer that the protocol accepted; nothing (or no function): it counts.
   std::function<std::optional<Failure>(const Answer&)> refusal;
   std::function<void(const Job&, const Answer&)> answered;
@@ -53,15 +60,19 @@ struct ScheduleHooks {
 };
 
 /// Why a schedule ended before its jobs did; empty reason: all jobs are done. `refused`: no other
-/// read of this arm can succeed (stops_arm). `failure`: the last straw of refused and breaker.
+/// read of this arm can succeed (stops_arm). `withheld`: as the hook says. `failure`: the last
+/// straw of refused and breaker.
 struct ScheduleEnd {
-  enum class Kind { done, interrupted, breaker, refused, server_ended } kind = Kind::done;
+  enum class Kind { done, interrupted, breaker, refused, server_ended, withheld } kind = Kind::done;
   std::string reason;
   std::optional<Failure> failure;
 };
 
-ScheduleEnd run_schedule(const Backend& backend, Transport& transport, const Endpoint& endpoint,
-                         Clock& clock, Backoff& backoff, const ScheduleLimits& limits,
-                         const ScheduleHooks& hooks);
+/// `endpoints`: one per server, all of which answer alike; each job goes to the one that has least
+/// to do, with all of its exchanges. Hooks that may be left out: refusal, withheld, known_tokens,
+/// tokenised, asked_to_wait.
+ScheduleEnd run_schedule(const Backend& backend, Transport& transport,
+                         const std::vector<Endpoint>& endpoints, Clock& clock, Backoff& backoff,
+                         const ScheduleLimits& limits, const ScheduleHooks& hooks);
 
 }  // namespace preval

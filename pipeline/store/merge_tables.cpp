@@ -149,6 +149,13 @@ const std::vector<MergeTable> kRegisteredTables = {
       {"identity", Role::same},
       {"current", Role::first, nullptr, "0"},
       {"set_aside", Role::flag}}},
+    {"tokeniser", true, {{"sha256", Role::key}}},
+    {"tokens",
+     false,
+     {{"tokeniser_id", Role::key, "tokeniser"},
+      {"prompt_id", Role::key, "prompt"},
+      {"tokens", Role::same},
+      {"labels", Role::same}}},
 };
 
 const MergeTable kRunTable = {"run",
@@ -204,6 +211,23 @@ const std::vector<MergeTable> kAnswerTables = {
       {"logprob", Role::same},
       {"probability", Role::same},
       {"source", Role::same}}},
+    {"timing",
+     true,
+     {{"configuration_id", Role::key, "configuration"},
+      {"prompt_id", Role::key, "prompt"},
+      {"exploratory", Role::key},
+      {"run_id", Role::first, "run"},
+      {"latency_ms"},
+      {"requests"},
+      {"predicted"}}},
+    {"usage",
+     false,
+     {{"run_id", Role::key, "run"},
+      {"arm_id", Role::key, "arm"},
+      {"calls"},
+      {"prompt_tokens"},
+      {"seconds"},
+      {"usd"}}},
 };
 
 const std::vector<MergeTable> kRunLogTables = {

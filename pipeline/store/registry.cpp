@@ -217,6 +217,11 @@ std::int64_t Store::set_aside(std::int64_t configuration, const Json& identity) 
             "UPDATE prediction SET configuration_id = ? WHERE configuration_id = ? AND run_id = ?");
   move.bind(1, aside).bind(2, configuration).bind(3, run_).run();
   const std::int64_t moved = query_integer(db_, "SELECT changes()");
+  Stmt(db_, "UPDATE timing SET configuration_id = ? WHERE configuration_id = ? AND run_id = ?")
+      .bind(1, aside)
+      .bind(2, configuration)
+      .bind(3, run_)
+      .run();
   renew_row_digests(db_, aside);
   count_what_is_left(configuration);
   tx.commit();

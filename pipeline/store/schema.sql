@@ -180,6 +180,41 @@ CREATE TABLE failure (         -- every attempt that gave no answer
 ) STRICT;
 CREATE INDEX failure_item ON failure (configuration_id, prompt_id, repeat);
 
+CREATE TABLE timing (          -- latency pass: questions that are asked once more, for the time they take
+  id               INTEGER PRIMARY KEY,
+  configuration_id INTEGER NOT NULL REFERENCES configuration,
+  prompt_id        INTEGER NOT NULL REFERENCES prompt,
+  exploratory      INTEGER NOT NULL CHECK (exploratory IN (0, 1)),
+  run_id           INTEGER NOT NULL REFERENCES run,
+  latency_ms       REAL NOT NULL,      -- summed over its requests
+  requests         INTEGER NOT NULL,
+  predicted        INTEGER NOT NULL,   -- option position, as answered then
+  UNIQUE (configuration_id, prompt_id, exploratory)
+) STRICT;
+
+CREATE TABLE tokeniser (       -- what turns prompts into tokens: checkpoint, prompt settings, engine
+  id     INTEGER PRIMARY KEY,
+  sha256 TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE tokens (          -- a prompt as it is sent by token: asked of a server once, then kept
+  tokeniser_id INTEGER NOT NULL REFERENCES tokeniser,
+  prompt_id    INTEGER NOT NULL REFERENCES prompt,
+  tokens       BLOB NOT NULL,          -- ids, each as a LEB128 number
+  labels       BLOB NOT NULL,          -- those of the labels, in the order presented
+  PRIMARY KEY (tokeniser_id, prompt_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage (           -- what a run asked of an arm's servers
+  run_id        INTEGER NOT NULL REFERENCES run,
+  arm_id        INTEGER NOT NULL REFERENCES arm,
+  calls         INTEGER NOT NULL,      -- requests of reads
+  prompt_tokens INTEGER NOT NULL,      -- that servers read for them, as far as they say
+  seconds       REAL NOT NULL,         -- servers up
+  usd           REAL,                  -- NULL: the plan has no price
+  PRIMARY KEY (run_id, arm_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE stage (           -- verify, boot, preflight, smoke, reads, stop: when and how it went
   id         INTEGER PRIMARY KEY,
   run_id     INTEGER NOT NULL REFERENCES run,

@@ -32,6 +32,33 @@ std::string prompt_key(std::int64_t record, std::string_view variant, std::strin
   return fmt::format("{} {} {} {}", record, variant, form, sha256);
 }
 
+/// Ids as LEB128 numbers: seven bits a byte, the low ones first, the high bit on all but the last.
+std::string packed(const std::vector<TokenId>& ids) {
+  std::string bytes;
+  for (const TokenId id : ids) {
+    auto left = static_cast<std::uint32_t>(id);
+    for (; left > 0x7F; left >>= 7) bytes += static_cast<char>((left & 0x7F) | 0x80);
+    bytes += static_cast<char>(left);
+  }
+  return bytes;
+}
+
+std::vector<TokenId> unpacked(std::string_view bytes) {
+  std::vector<TokenId> ids;
+  std::uint32_t id = 0;
+  int shift = 0;
+  for (const char byte : bytes) {
+    const auto bits = static_cast<unsigned char>(byte);
+    id |= std::uint32_t{bits & 0x7FU} << shift;
+    shift += 7;
+    if ((bits & 0x80U) != 0 && shift < 32) continue;
+    ids.push_back(static_cast<TokenId>(id));
+    id = 0;
+    shift = 0;
+  }
+  return ids;
+}
+
 std::string prediction_key(std::int64_t configuration, std::int64_t prompt, int repeat) {
   return fmt::format("{} {} {}", configuration, prompt, repeat);
 }
@@ -84,13 +111,30 @@ struct Store::Batch {
 
   std::vector<PromptRow> prompts;
   std::vector<PredictionRow> predictions;
+  struct TimingRow {
+    std::int64_t configuration, prompt;
+    double latency_ms;
+    int requests, predicted;
+  };
+
+  struct TokensRow {
+    std::int64_t tokeniser, prompt;
+    std::string tokens, labels;
+  };
+
   std::vector<FailureRow> failures;
+  std::vector<TimingRow> timings;
+  std::vector<TokensRow> tokens;
+  std::map<std::int64_t, Usage> usage;  // by arm: what it has come to
   // What is gathered, for questions about what is there.
   std::unordered_map<std::string, std::int64_t> prompt_ids;
   std::unordered_set<std::string> answered;
   std::chrono::nanoseconds oldest{0};
 
-  std::size_t size() const { return prompts.size() + predictions.size() + failures.size(); }
+  std::size_t size() const {
+    return prompts.size() + predictions.size() + failures.size() + timings.size() + tokens.size() +
+           usage.size();
+  }
 };
 
 /// In the order of kPredictionEvidence.
@@ -156,9 +200,23 @@ struct Store::Statements {
             "attempt, final, class, http_status, message, body_sha256, body_head, at, row_sha256) "
             "VALUES (?1, "
             "coalesce((SELECT arm_id FROM configuration WHERE id = ?4), ?2), ?3, ?4, ?5, ?6, ?7, "
-            "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") {}
+            "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"),
+        find_timing(db,
+                    "SELECT 1 FROM timing WHERE configuration_id = ? AND prompt_id = ? AND "
+                    "exploratory = ?"),
+        put_timing(
+            db,
+            "INSERT OR IGNORE INTO timing (configuration_id, prompt_id, exploratory, run_id, "
+            "latency_ms, requests, predicted) VALUES (?, ?, ?, ?, ?, ?, ?)"),
+        find_tokens(db,
+                    "SELECT tokens, labels FROM tokens WHERE tokeniser_id = ? AND prompt_id = ?"),
+        put_tokens(db, "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?, ?)"),
+        put_usage(db,
+                  "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, arm_id) DO "
+                  "UPDATE SET calls = excluded.calls, prompt_tokens = excluded.prompt_tokens, "
+                  "seconds = excluded.seconds, usd = excluded.usd") {}
   Stmt find_prompt, retire_prompts, put_prompt, find_prediction, find_final_failure, put_prediction,
-      put_label, put_failure;
+      put_label, put_failure, find_timing, put_timing, find_tokens, put_tokens, put_usage;
 };
 
 Store::Store(Db db, Clock& clock)
@@ -307,6 +365,58 @@ void Store::put_failure(const std::string& arm, std::string_view stage, int atte
   gathered_one();
 }
 
+bool Store::has_timing(std::int64_t configuration, std::int64_t prompt) const {
+  Stmt& find = statements_->find_timing;
+  find.bind(1, configuration).bind(2, prompt).bind(3, exploratory_);
+  const bool found = find.step();
+  find.reset();
+  return found;
+}
+
+void Store::put_timing(std::int64_t configuration, std::int64_t prompt, const Item& item,
+                       const Answer& answer) {
+  const auto predicted = static_cast<std::size_t>(answer.distribution.predicted);
+  batch_->timings.push_back({configuration, prompt, answer.latency_ms, answer.requests,
+                             item.prompt->options.at(predicted)});
+  gathered_one();
+}
+
+std::int64_t Store::put_tokeniser(const Json& what) {
+  const std::string digest = canonical_sha256(what);
+  Stmt(db_, "INSERT OR IGNORE INTO tokeniser (sha256) VALUES (?)").bind(1, digest).run();
+  Stmt find(db_, "SELECT id FROM tokeniser WHERE sha256 = ?");
+  find.bind(1, digest).step();
+  return find.integer(0);
+}
+
+std::optional<TokenPrompt> Store::find_tokens(std::int64_t tokeniser, std::int64_t prompt) const {
+  Stmt& find = statements_->find_tokens;
+  find.bind(1, tokeniser).bind(2, prompt);
+  std::optional<TokenPrompt> found;
+  if (find.step()) found = TokenPrompt{unpacked(find.blob(0)), unpacked(find.blob(1))};
+  find.reset();
+  return found;
+}
+
+void Store::put_tokens(std::int64_t tokeniser, std::int64_t prompt, const TokenPrompt& tokens) {
+  batch_->tokens.push_back({tokeniser, prompt, packed(tokens.tokens), packed(tokens.labels)});
+  gathered_one();
+}
+
+void Store::put_usage(const std::string& arm, const Usage& usage) {
+  batch_->usage[arm_id(arm)] = usage;
+  if (batch_->size() == 1) batch_->oldest = clock_.monotonic();
+}
+
+Usage Store::usage_before() {
+  Stmt sum(
+      db_,
+      "SELECT coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(seconds), "
+      "0.0), coalesce(sum(usd), 0.0) FROM usage WHERE run_id <> ?");
+  sum.bind(1, run_).step();
+  return {sum.integer(0), sum.integer(1), sum.real(2), sum.real(3)};
+}
+
 void Store::make_current(std::int64_t configuration) {
   flush();
   make_only_one_current(configuration);
@@ -381,6 +491,21 @@ void Store::write_batch() {
     }
   }
   write_failures();
+  for (const Batch::TimingRow& row : batch_->timings) {
+    Stmt& put = statements_->put_timing;
+    put.bind(1, row.configuration).bind(2, row.prompt).bind(3, exploratory_).bind(4, run_);
+    put.bind(5, row.latency_ms).bind(6, row.requests).bind(7, row.predicted).run();
+  }
+  for (const Batch::TokensRow& row : batch_->tokens) {
+    Stmt& put = statements_->put_tokens;
+    put.bind(1, row.tokeniser).bind(2, row.prompt);
+    put.bind_blob(3, row.tokens).bind_blob(4, row.labels).run();
+  }
+  for (const auto& [arm, row] : batch_->usage) {
+    Stmt& put = statements_->put_usage;
+    put.bind(1, run_).bind(2, arm).bind(3, row.calls).bind(4, row.prompt_tokens);
+    put.bind(5, row.seconds).bind(6, row.usd).run();
+  }
 }
 
 void Store::write_failures() {

@@ -21,7 +21,7 @@
 
 namespace preval {
 
-inline constexpr int kSchemaVersion = 7;
+inline constexpr int kSchemaVersion = 8;
 /// "Prev" as a 32-bit number: SQLite's application_id of our files.
 inline constexpr std::int64_t kApplicationId = 0x50726576;
 
@@ -70,6 +70,13 @@ struct RunInfo {
   std::optional<int> limit;
   std::optional<Shard> shard;
   std::string command;  ///< what was called, as a reader would repeat it: without folders
+};
+
+/// What was asked of servers, and what it cost; nothing: a price is not known.
+struct Usage {
+  std::int64_t calls = 0, prompt_tokens = 0;
+  double seconds = 0;
+  std::optional<double> usd;
 };
 
 /// A prediction that is already there, or is still to be made.
@@ -139,6 +146,21 @@ class Store {
   /// Of an exchange that was no read. `stage`: what it was for.
   void put_failure(const std::string& arm, std::string_view stage, int attempt, bool final,
                    const Failure& failure);
+
+  /// Whether a question of the latency pass has been timed, by this run's kind.
+  bool has_timing(std::int64_t configuration, std::int64_t prompt) const;
+  void put_timing(std::int64_t configuration, std::int64_t prompt, const Item& item,
+                  const Answer& answer);
+
+  /// Who turns prompts into tokens, by everything that can change them. Returns tokeniser.id.
+  std::int64_t put_tokeniser(const Json& what);
+  std::optional<TokenPrompt> find_tokens(std::int64_t tokeniser, std::int64_t prompt) const;
+  void put_tokens(std::int64_t tokeniser, std::int64_t prompt, const TokenPrompt& tokens);
+
+  /// What this run has used for an arm so far; committed with what has gathered.
+  void put_usage(const std::string& arm, const Usage& usage);
+  /// What all runs before this one have used.
+  Usage usage_before();
 
   std::int64_t begin_stage(const std::string& arm, std::string_view name);  ///< arm may be empty
   void end_stage(std::int64_t stage, std::string_view outcome, std::string_view detail = {});

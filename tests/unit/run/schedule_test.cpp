@@ -129,7 +129,7 @@ Outcome schedule(int jobs, std::deque<long> statuses, ScheduleLimits limits,
   hooks.server_ended = [&]() -> std::optional<std::string> {
     return ended ? ended(outcome) : std::nullopt;
   };
-  outcome.end = run_schedule(OneExchange(), transport, Endpoint(), clock, backoff, limits, hooks);
+  outcome.end = run_schedule(OneExchange(), transport, std::vector<Endpoint>(1), clock, backoff, limits, hooks);
   outcome.reads = transport.reads;
   outcome.most_in_flight = transport.most_in_flight;
   outcome.beside = transport.beside;
@@ -281,7 +281,7 @@ TEST_CASE("a pause that a server asks for is told, once for all that it holds") 
   hooks.idle = [] {};
   hooks.server_ended = []() -> std::optional<std::string> { return std::nullopt; };
   const auto end =
-      run_schedule(OneExchange(), transport, Endpoint(), clock, backoff, {3, 4, 8}, hooks);
+      run_schedule(OneExchange(), transport, std::vector<Endpoint>(1), clock, backoff, {3, 4, 8}, hooks);
   CHECK(end.kind == ScheduleEnd::Kind::done);
   // The clock stands still while the three fail: they ask for the same minute.
   CHECK(told == std::vector<std::chrono::milliseconds>{60s});

@@ -166,7 +166,7 @@ TEST_CASE("shards that are merged are the run in one piece", "[merge]") {
   CHECK(study.value("SELECT count(*) FROM event WHERE kind = 'merged'") == "4");
   CHECK(contains(study.value("SELECT detail FROM event WHERE kind = 'merged' AND run_id = 3"),
                  "run 1 of the store with the logical digest "));
-  CHECK(study.value("SELECT count(*) FROM stage WHERE name = 'reads'") == "8");
+  CHECK(study.value("SELECT count(*) FROM stage WHERE name = 'suite'") == "8");
   // Nothing is left to ask.
   const std::string answers = study.value("SELECT count(*) FROM prediction");
   CHECK(study.run().exit_code() == 0);
