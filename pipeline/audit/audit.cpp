@@ -83,8 +83,7 @@ class Audit {
   /// What a run left beside the store has to say what the store says.
   void check_reports(Db& store) {
     std::optional<ReportModel> model;
-    for (const auto& [format, ending] :
-         {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
+    for (const auto& [format, ending] : kReportCopies) {
       const std::filesystem::path copy = report_path(store.path(), ending);
       if (!files_.exists(copy)) {
         result_.unchecked.push_back(fmt::format("report {}: not there", copy.generic_string()));

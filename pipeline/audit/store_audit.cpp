@@ -99,19 +99,12 @@ class StoreAudit {
 
   /// A view that was replaced gives other answers than the tables under it.
   void check_schema() {
-    const std::map<std::string, std::string> shipped = shipped_schema(), found = schema_of(db_);
-    result_.checked += static_cast<int>(shipped.size());
-    for (const auto& [name, sql] : shipped) {
-      const auto there = found.find(name);
-      if (there == found.end()) {
-        add(name, "as preval makes it", "none");
-      } else if (there->second != sql) {
-        add(name, sql, there->second);
-      }
+    std::size_t compared = 0;
+    for (const SchemaDifference& each : schema_differences(db_, &compared)) {
+      add(each.name, each.found ? each.shipped.value_or("none") : "as preval makes it",
+          each.found.value_or("none"));
     }
-    for (const auto& [name, sql] : found) {
-      if (!shipped.contains(name)) add(name, "none", sql);
-    }
+    result_.checked += static_cast<int>(compared);
   }
 
   /// What the store says of lock, deviations and arms against plan, lock and ledger.
@@ -213,8 +206,8 @@ class StoreAudit {
           fmt::format("configuration {} of arm {}", query.integer(0), query.text(1));
       std::string found;
       try {
-        found = canonical_sha256(Json{{"identity", parse_json(query.text(3), where)},
-                                      {"settings", parse_json(query.text(2), where)}});
+        found = configuration_sha256(parse_json(query.text(2), where),
+                                     parse_json(query.text(3), where));
       } catch (const Error& error) {
         found = error.message();
       }

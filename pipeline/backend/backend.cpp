@@ -44,4 +44,8 @@ std::vector<std::string> backend_kinds() {
   return names;
 }
 
+std::string Finding::text() const {
+  return evidence.empty() ? verdict : verdict + " (" + evidence + ")";
+}
+
 }  // namespace preval

@@ -90,6 +90,8 @@ struct Finding {
   std::string capability;  ///< "exact read", "repeats", "context", …
   bool ok = false;
   std::string verdict, evidence;  ///< one line each
+
+  std::string text() const;  ///< "not supported (missing_label: …)"
 };
 
 /// How the one token is drawn. Reads are made at 0; the probe compares with others, to find servers

@@ -189,9 +189,8 @@ void print_findings(std::ostream& out, const ProbeResult& found) {
   std::size_t width = 0;
   for (const Finding& finding : found.findings) width = std::max(width, finding.capability.size());
   for (const Finding& finding : found.findings) {
-    out << fmt::format("{:<4}{:<{}}  {}{}\n", finding.ok ? "ok" : "NO", finding.capability, width,
-                       finding.verdict,
-                       finding.evidence.empty() ? "" : fmt::format(" ({})", finding.evidence));
+    out << fmt::format("{:<4}{:<{}}  {}\n", finding.ok ? "ok" : "NO", finding.capability, width,
+                       finding.text());
   }
   out << fmt::format("can read: {}\n", found.can.verdict());
 }

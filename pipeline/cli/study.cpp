@@ -210,8 +210,7 @@ void report_results(Context& context, Db& db, const Seal& seal) {
   look.width = terminal_width(STDOUT_FILENO);
   look.brief = true;  // the whole report is in the files
   context.out << render(model, ReportFormat::table, look) << std::flush;
-  for (const auto& [format, ending] :
-       {std::pair{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}) {
+  for (const auto& [format, ending] : kReportCopies) {
     context.files.replace(report_path(context.db, ending), render(model, format, {}));
   }
   if (!context.quiet) {

@@ -99,6 +99,8 @@ std::string_view to_text(LevelRule value) {
   throw std::logic_error("unknown rule of levels");
 }
 
+bool BackendSpec::asks_server() const { return kind != "simulated" && kind != "replay"; }
+
 const Checkpoint& Plan::checkpoint(std::string_view id) const {
   return find_by_id(checkpoints, id, "checkpoint");
 }

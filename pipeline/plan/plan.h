@@ -171,6 +171,9 @@ struct BackendSpec {
   int breaker = 8;   ///< consecutive server failures that stop the arm
   std::optional<double> usd_per_hour, usd_per_million_input_tokens;
   Simulation simulation;  ///< kind simulated only
+
+  /// Whether a server answers: nobody is asked for simulated and for replayed answers.
+  bool asks_server() const;
 };
 
 /// A checkpoint on a backend.

@@ -30,6 +30,9 @@ struct Prompt {
   std::string native;  ///< native reads: the record's input as JSON; everything above but labels
                        ///< and options is empty then
   std::string sha256;  ///< of what is sent: everything above, as canonical JSON; of `native` alone
+
+  /// Of the texts that are sent.
+  std::size_t bytes() const { return system.size() + user.size() + lead.size() + native.size(); }
 };
 
 /// What a record becomes before it is sent: messages with a lead, or its own input.

@@ -1,11 +1,19 @@
 #pragma once
 // Copies of a report: where a run leaves them, and whether one still says what the store says.
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "report/model.h"
 
 namespace preval {
+
+/// In which formats a run leaves its report, with the endings of their files.
+inline constexpr std::array<std::pair<ReportFormat, std::string_view>, 2> kReportCopies{
+    {{ReportFormat::markdown, "md"}, {ReportFormat::json, "json"}}};
 
 /// Where a run into this store leaves its report: results.db → report.md; other.db →
 /// other.report.md.

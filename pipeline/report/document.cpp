@@ -29,18 +29,18 @@ std::vector<std::string> partly_asked(const ReportModel& model) {
 
 /// The shards that a store holds when it holds nothing but some of them: "1/4", "3/4".
 std::vector<std::string> only_shards(const ReportModel& model) {
-  std::set<std::pair<std::int64_t, std::int64_t>> found;  // of how many, which
+  std::set<std::pair<int, int>> found;  // of how many, which
   for (const ReportRun& run : model.runs) {
     if (run.exploratory != model.exploratory) continue;
     if (!run.shard && !run.record_limit) return {};
     if (!run.shard) continue;
-    found.emplace(*run.shards, *run.shard);
+    found.emplace(run.shard->of, run.shard->index);
   }
-  std::map<std::int64_t, std::int64_t> count;
+  std::map<int, int> count;
   std::vector<std::string> shards;
   for (const auto& [of, index] : found) {
     if (++count[of] == of) return {};
-    shards.push_back(fmt::format("{}/{}", index, of));
+    shards.push_back(Shard{index, of}.text());
   }
   return shards;
 }
@@ -153,8 +153,7 @@ Table run_facts(const ReportModel& model) {
                           {version},
                           {run.host}});
     if (any_shard) {
-      table.rows.back().push_back(
-          {run.shard ? fmt::format("{}/{}", *run.shard, *run.shards) : std::string("all")});
+      table.rows.back().push_back({run.shard ? run.shard->text() : std::string("all")});
     }
   }
   return table;

@@ -413,10 +413,20 @@ class ModelReader {
         "coalesce(git_commit, ''), coalesce(host, ''), command, exploratory, record_limit, "
         "shard, shards FROM v_run");
     while (query.step()) {
-      model_.runs.push_back({query.integer(0), query.text(1), query.text(2), query.text(3),
-                             query.text(4), query.text(5), query.text(6), query.text(7),
-                             query.integer(8) == 1, query.integer_or_null(9), query.integer_or_null(10),
-                             query.integer_or_null(11)});
+      model_.runs.push_back({query.integer(0),
+                             query.text(1),
+                             query.text(2),
+                             query.text(3),
+                             query.text(4),
+                             query.text(5),
+                             query.text(6),
+                             query.text(7),
+                             query.integer(8) == 1,
+                             query.integer_or_null(9),
+                             {}});
+      if (query.is_null(10)) continue;
+      model_.runs.back().shard =
+          Shard{static_cast<int>(query.integer(10)), static_cast<int>(query.integer(11))};
     }
   }
 

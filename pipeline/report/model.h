@@ -11,6 +11,7 @@
 
 #include "plan/plan.h"
 #include "store/db.h"
+#include "suite/shard.h"
 
 namespace preval {
 
@@ -187,7 +188,7 @@ struct ReportRun {
   std::string started_at, ended_at, outcome, tool_version, git_commit, host, command;
   bool exploratory = false;
   std::optional<std::int64_t> record_limit;
-  std::optional<std::int64_t> shard, shards;
+  std::optional<Shard> shard;
 };
 
 struct ReportModel {

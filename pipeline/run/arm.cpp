@@ -192,8 +192,8 @@ class ArmRun {
     return true;
   }
 
-  Json who_answers(const std::string& what) {
-    auto answer = converse(*backend_->identify(), server_.patient(what));
+  Json who_answers(const std::string& what, std::size_t replica = 0) {
+    auto answer = converse(*backend_->identify(), server_.patient(what, replica));
     if (auto* failure = std::get_if<Failure>(&answer)) throw_failure(what, *failure);
     return std::get<Identity>(std::move(answer)).facts;
   }
@@ -201,9 +201,7 @@ class ArmRun {
   /// Replicas share an arm's reads, so they have to be one server in everything but their address.
   void compare_replicas(const std::string& what) {
     for (std::size_t i = 1; i < server_.endpoints().size(); ++i) {
-      auto answer = converse(*backend_->identify(), server_.patient(what, i));
-      if (auto* failure = std::get_if<Failure>(&answer)) throw_failure(what, *failure);
-      const std::string difference = identity_difference(facts_, std::get<Identity>(answer).facts);
+      const std::string difference = identity_difference(facts_, who_answers(what, i));
       if (difference.empty()) continue;
       throw Error(ErrorKind::drift,
                   fmt::format("{} of arm {}: server {} ({}) is not what the first one is: {}", what,
@@ -304,9 +302,7 @@ class ArmRun {
                                     ProbeFor::plan, server_.patient("preflight"));
     for (const Finding& finding : found.findings) {
       store_.finding(arm_.id, finding);
-      seams_.events.detail(
-          fmt::format("{}: {}{}", finding.capability, finding.verdict,
-                      finding.evidence.empty() ? "" : " (" + finding.evidence + ")"));
+      seams_.events.detail(fmt::format("{}: {}", finding.capability, finding.text()));
     }
     if (found.broke) throw_failure("preflight", *found.broke);
     std::vector<Finding> problems;
@@ -321,8 +317,7 @@ class ArmRun {
   [[noreturn]] void contradiction(const std::vector<Finding>& problems, const ProbeResult& found) {
     std::vector<std::string> said;
     for (const Finding& each : problems) {
-      said.push_back(fmt::format("{}: {}{}", each.capability, each.verdict,
-                                 each.evidence.empty() ? "" : " (" + each.evidence + ")"));
+      said.push_back(fmt::format("{}: {}", each.capability, each.text()));
     }
     std::string hint = fmt::format("this server reads: {}", found.can.verdict());
     if (const std::string command = remedy(plan_, spec_, problems, found); !command.empty()) {
@@ -460,8 +455,7 @@ class ArmRun {
 
 std::string not_run_reason(const Plan& plan, const Arm& arm, const RunOptions& options) {
   const Checkpoint& checkpoint = plan.checkpoint(arm.checkpoint);
-  const std::string& kind = plan.backend(arm.backend).kind;
-  if (kind == "simulated" || kind == "replay") return {};  // no checkpoint is served
+  if (!plan.backend(arm.backend).asks_server()) return {};  // no checkpoint is served
   if (!checkpoint.terms_id.empty() && !options.accepted_terms.contains(checkpoint.terms_id)) {
     return "terms not accepted";
   }

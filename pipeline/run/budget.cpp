@@ -14,14 +14,11 @@ constexpr double kMillion = 1e6, kHour = 3600;
 }  // namespace
 
 bool has_price(const BackendSpec& backend) {
-  const bool nobody = backend.kind == "simulated" || backend.kind == "replay";
-  return nobody || backend.usd_per_hour || backend.usd_per_million_input_tokens;
+  return !backend.asks_server() || backend.usd_per_hour || backend.usd_per_million_input_tokens;
 }
 
 std::int64_t most_tokens(const Prompt& prompt) {
-  const std::size_t bytes =
-      prompt.system.size() + prompt.user.size() + prompt.lead.size() + prompt.native.size();
-  return static_cast<std::int64_t>(bytes) + kTemplateTokens;
+  return static_cast<std::int64_t>(prompt.bytes()) + kTemplateTokens;
 }
 
 void Budget::begin_arm(const BackendSpec& backend) {

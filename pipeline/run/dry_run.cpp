@@ -125,7 +125,7 @@ std::optional<double> seconds_per_call(Db& store, const std::string& arm) {
 }
 
 void estimate(ArmPlan& arm, const BackendSpec& backend, const Reads& reads, Db* store) {
-  if (backend.kind == "simulated" || backend.kind == "replay" || reads.here == 0) return;
+  if (!backend.asks_server() || reads.here == 0) return;
   const auto to_ask = static_cast<double>(arm.to_ask());
   const bool native = backend.read == ReadMode::native;
   const double bytes =

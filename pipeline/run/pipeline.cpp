@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "run/arm.h"
 #include "run/budget.h"
 #include "run/reads.h"

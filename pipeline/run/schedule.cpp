@@ -183,16 +183,12 @@ class Schedule {
   /// bytes have come to at most so far.
   std::int64_t tokens_of(const Active& active) const {
     if (!active.tokens.tokens.empty()) return std::ssize(active.tokens.tokens);
-    return static_cast<std::int64_t>(std::ceil(bytes_of(*active.job.prompt) * tokens_per_byte_));
-  }
-
-  static double bytes_of(const Prompt& prompt) {
-    return static_cast<double>(prompt.system.size() + prompt.user.size() + prompt.lead.size() +
-                               prompt.native.size());
+    const auto bytes = static_cast<double>(active.job.prompt->bytes());
+    return static_cast<std::int64_t>(std::ceil(bytes * tokens_per_byte_));
   }
 
   void learn_density(const Active& active, const Answer& answer) {
-    const double bytes = bytes_of(*active.job.prompt);
+    const auto bytes = static_cast<double>(active.job.prompt->bytes());
     if (answer.prompt_tokens <= 0 || bytes == 0) return;
     const double density = answer.prompt_tokens / bytes;
     tokens_per_byte_ = density_known_ ? std::max(tokens_per_byte_, density) : density;

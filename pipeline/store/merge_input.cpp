@@ -28,15 +28,9 @@ Json parsed(const Db& db, const std::string& text, const std::string& where) {
 }
 
 void refuse_other_schema(Db& db) {
-  const std::map<std::string, std::string> shipped = shipped_schema(), found = schema_of(db);
-  if (shipped == found) return;
-  for (const auto& [name, sql] : shipped) {
-    const auto there = found.find(name);
-    if (there == found.end() || there->second != sql)
-      throw_changed(db, name + " is not as preval makes it");
-  }
-  for (const auto& [name, sql] : found) {
-    if (!shipped.contains(name)) throw_changed(db, name + " is not preval's");
+  for (const SchemaDifference& each : schema_differences(db)) {
+    throw_changed(db,
+                  each.name + (each.shipped ? " is not as preval makes it" : " is not preval's"));
   }
 }
 
@@ -64,9 +58,9 @@ void check_configurations(Db& db) {
              "SELECT a.name, c.settings, c.identity, c.sha256 FROM configuration c JOIN arm a ON "
              "a.id = c.arm_id");
   while (query.step()) {
-    const Json whole = {{"identity", parsed(db, query.text(2), "configuration.identity")},
-                        {"settings", parsed(db, query.text(1), "configuration.settings")}};
-    if (canonical_sha256(whole) != query.text(3)) {
+    const Json identity = parsed(db, query.text(2), "configuration.identity");
+    const Json settings = parsed(db, query.text(1), "configuration.settings");
+    if (configuration_sha256(settings, identity) != query.text(3)) {
       throw_changed(db, fmt::format("a configuration of arm {} was changed", query.text(0)));
     }
   }

@@ -81,6 +81,16 @@ void create_schema(Db& db) {
   tx.commit();
 }
 
+/// Tables, indices, triggers and views, each as "type name" and its SQL.
+std::map<std::string, std::string> schema_of(Db& db) {
+  std::map<std::string, std::string> schema;
+  Stmt query(db,
+             "SELECT type || ' ' || name, coalesce(sql, '') FROM main.sqlite_master WHERE name NOT "
+             "LIKE 'sqlite@_%' ESCAPE '@'");
+  while (query.step()) schema[query.text(0)] = query.text(1);
+  return schema;
+}
+
 void check_is_ours(Db& db) {
   const std::string name = db.path().string();
   if (query_integer(db, "PRAGMA application_id") != kApplicationId) {
@@ -188,19 +198,24 @@ Db open_store(const std::filesystem::path& path, Db::Mode mode) {
   return db;
 }
 
-std::map<std::string, std::string> schema_of(Db& db) {
-  std::map<std::string, std::string> schema;
-  Stmt query(db,
-             "SELECT type || ' ' || name, coalesce(sql, '') FROM main.sqlite_master WHERE name NOT "
-             "LIKE 'sqlite@_%' ESCAPE '@'");
-  while (query.step()) schema[query.text(0)] = query.text(1);
-  return schema;
-}
-
-std::map<std::string, std::string> shipped_schema() {
-  Db db(":memory:", Db::Mode::create);
-  create_schema(db);
-  return schema_of(db);
+std::vector<SchemaDifference> schema_differences(Db& db, std::size_t* compared) {
+  Db fresh(":memory:", Db::Mode::create);
+  create_schema(fresh);
+  const std::map<std::string, std::string> shipped = schema_of(fresh), found = schema_of(db);
+  if (compared != nullptr) *compared = shipped.size();
+  std::vector<SchemaDifference> differences;
+  for (const auto& [name, sql] : shipped) {
+    const auto there = found.find(name);
+    if (there == found.end()) {
+      differences.push_back({name, sql, std::nullopt});
+    } else if (there->second != sql) {
+      differences.push_back({name, sql, there->second});
+    }
+  }
+  for (const auto& [name, sql] : found) {
+    if (!shipped.contains(name)) differences.push_back({name, std::nullopt, sql});
+  }
+  return differences;
 }
 
 }  // namespace preval

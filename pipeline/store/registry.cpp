@@ -162,11 +162,15 @@ void Store::arm_status(const std::string& arm, std::string_view status, std::str
   put.bind(3, id).run();
 }
 
+std::string configuration_sha256(const Json& settings, const Json& identity) {
+  return canonical_sha256(Json{{"identity", identity}, {"settings", settings}});
+}
+
 std::int64_t Store::put_configuration(const std::string& arm, const Json& settings,
                                       const Json& identity) {
   flush();
   const std::int64_t id = arm_id(arm);
-  const std::string digest = canonical_sha256(Json{{"identity", identity}, {"settings", settings}});
+  const std::string digest = configuration_sha256(settings, identity);
   Stmt put(db_,
            "INSERT INTO configuration (arm_id, sha256, settings, identity, current) VALUES (?, ?, "
            "?, ?, 0) ON CONFLICT (arm_id, sha256) DO NOTHING");

@@ -46,9 +46,6 @@ class StoreLock {
   int fd_ = -1;
 };
 
-/// Creates the tables and views in a new or empty file (mode create), or checks that the file is a
-/// store of this schema. A file that is not ours or of a newer schema (usage) or torn (drift) is
-/// refused and left as it is; so is a missing file unless it may be created. Writers log ahead.
 /// A deviation that the store was run under and that the plan's ledger has no more, or otherwise.
 struct LostDeviation {
   std::int64_t number = 0;
@@ -56,11 +53,21 @@ struct LostDeviation {
 };
 std::vector<LostDeviation> lost_deviations(Db& db, const OpenPlan& plan);
 
-/// Tables, indices, triggers and views of a store, each as "type name" and its SQL.
-std::map<std::string, std::string> schema_of(Db& db);
-/// Those of a store that nobody has changed.
-std::map<std::string, std::string> shipped_schema();
+/// A table, index, trigger or view that is not as preval makes it.
+struct SchemaDifference {
+  std::string name;                           ///< "view v_accuracy"
+  std::optional<std::string> shipped, found;  ///< its SQL; nothing: there is none
+};
+/// Those that are missing or other first, then those that are not preval's. `compared`, when given,
+/// becomes the number of those that preval makes.
+std::vector<SchemaDifference> schema_differences(Db& db, std::size_t* compared = nullptr);
 
+/// What answers are kept under: the digest of an arm's settings and of who answers.
+std::string configuration_sha256(const Json& settings, const Json& identity);
+
+/// Creates the tables and views in a new or empty file (mode create), or checks that the file is a
+/// store of this schema. A file that is not ours or of a newer schema (usage) or torn (drift) is
+/// refused and left as it is; so is a missing file unless it may be created. Writers log ahead.
 Db open_store(const std::filesystem::path& path, Db::Mode mode);
 
 /// What a run says about itself.

@@ -107,10 +107,9 @@ TEST_CASE("what a run left as its report has to say what the store says", "[audi
     SystemClock clock;
     recompute_scores(db, clock, "0.1.0");
     const ReportModel model = build_report(db);
-    study.files().replace(report_path(study.db_path(), "md"),
-                          render(model, ReportFormat::markdown, {}));
-    study.files().replace(report_path(study.db_path(), "json"),
-                          render(model, ReportFormat::json, {}));
+    for (const auto& [format, ending] : kReportCopies) {
+      study.files().replace(report_path(study.db_path(), ending), render(model, format, {}));
+    }
   }
   const auto reports = [&] {
     Db db = open_store(study.db_path(), Db::Mode::read_only);
